@@ -158,9 +158,11 @@ def test_tensors_of_a_table(stays: dp.tables.Table) -> None:
     odd = stays.derive(odd="CASE WHEN age > 50 THEN age END").examples(["odd"], "ward")
     assert tensors_of(odd)[0][0].sum() == X[ILL, 0].sum()  # NULL is zero
     left = stays.derive(odd="CASE WHEN age > 50 THEN days END")
-    assert len(tensors_of(left.examples(["age"], "odd"))[0][0]) == ILL.sum()
+    assert tensors_of(left.examples(["age"], "odd"))[0][1].isnan().sum() == (~ILL).sum()
+    whole = stays.derive(whole="CASE WHEN age > 50 THEN 1 END")
+    assert (tensors_of(whole.examples(["age"], "whole"))[0][1] == -1).sum() == (~ILL).sum()
     few = stays.declare(ward=["B"])
-    assert len(tensors_of(few.examples(["age"], "ward"))[0][0]) == (~ILL).sum()
+    assert (tensors_of(few.examples(["age"], "ward"))[0][1] == -1).sum() == ILL.sum()
 
 
 def test_a_trainer_refuses_what_it_cannot_take_from_a_table(stays: dp.tables.Table) -> None:

@@ -158,9 +158,9 @@ def examples(data: object, example: object = None, probe: Batch | None = None) -
 def tensors_of(table: PrivateExamples) -> tuple[tuple[torch.Tensor, torch.Tensor], list[Any] | None]:
     """Examples of a table as tensors, and whose each is, where persons are protected.
 
-    Inputs are float32, and NULL is zero. A target with declared values is the place of its value among them, in
-    order; otherwise truth values and whole numbers are int64, and numbers are float32 with one column. A row whose
-    target is NULL, or not one of the declared values, is left out.
+    Inputs are float32, and NULL is zero. A target with declared values is the place of its value among them, in their
+    order; otherwise truth values and whole numbers are int64, and numbers are float32 with one column. A target that is
+    NULL, or none of the declared values, is -1 or NaN, which losses do not take: the example counts as zero.
     """
     inputs, target, persons = table.read_examples()
     if target is None:
@@ -169,28 +169,20 @@ def tensors_of(table: PrivateExamples) -> tuple[tuple[torch.Tensor, torch.Tensor
         )
     values, there = read_column(target)
     listed = table.target_values
-    if listed is None and values.dtype.kind not in "biuf":
+    if listed is not None:
+        places = {value: place for place, value in enumerate(sorted(listed))}
+        values = np.array([places.get(value, -1) for value in target.to_pylist()])
+    elif values.dtype.kind in "biu":
+        values = np.where(True if there is None else there, values.astype(np.int64), -1)
+    elif values.dtype.kind != "f":
         raise UnfitDataError(
             "The target is not a number, and its values are not declared.",
             fix='declare them before examples(…): table.declare(ward=["A", "B"]).',
         )
-    if listed is not None:
-        place = {value: number for number, value in enumerate(sorted(listed))}
-        values = np.array([place.get(value, -1) for value in target.to_pylist()])
-        there = values >= 0
-    elif values.dtype.kind == "f":
-        there = ~np.isnan(values)
-    kept = np.ones(len(values), np.bool_) if there is None else there.copy()
-    kept[-1] = False  # which is nobody's
-    number = values.dtype.kind == "f"
-    aims = torch.from_numpy(np.ascontiguousarray(values[kept]))
-    rows = torch.from_numpy(np.nan_to_num(inputs[kept], nan=0.0, posinf=np.inf, neginf=-np.inf))
-    pair = rows.float(), aims.float()[:, None] if number else aims.long()
-    return pair, [person for person, here in zip(persons, kept, strict=True) if here] if _of_persons(table) else None
-
-
-def _of_persons(table: PrivateExamples) -> bool:
-    return table.unit.kind == "user"
+    rows = torch.from_numpy(np.where(np.isnan(inputs), 0.0, inputs)[:-1]).float()  # the last is nobody's
+    aims = torch.from_numpy(np.array(values[:-1]))
+    users = persons[:-1] if table.unit.kind == "user" else None
+    return (rows, aims.float()[:, None] if values.dtype.kind == "f" else aims.long()), users
 
 
 def _declared(data: Any, example: object, probe: Batch | None) -> Batch:
