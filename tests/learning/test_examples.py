@@ -94,6 +94,7 @@ def test_a_part_is_charged_alone(tmp_path: Path) -> None:
         ({"ledger": "other.ledger"}, {}, "ledger="),
         ({"bounds": (0, 1)}, {}, "bounds="),
         ({"classes": ["A", "C"]}, {}, "classes="),
+        ({"classes": 5}, {}, "classes="),
         ({}, {"y": ILL}, "y="),
         ({}, {"users": PATIENT}, "users="),
         ({"unit": dp.rows()}, {}, "unit"),
@@ -111,8 +112,9 @@ def test_what_is_said_otherwise_beside_a_table_is_refused(
 
 def test_what_is_said_alike_is_fine(stays: dp.tables.Table) -> None:
     examples = stays.examples(["age", "days"], "ward")
-    known = {"bounds": BOUNDS, "classes": ["B", "A"], "unit": dp.user("patient"), "ledger": examples.ledger}
-    LogisticRegression(**PRICE, **known, max_iter=2).fit(examples)
+    known: dict[str, Any] = {"bounds": BOUNDS, "classes": ["B", "A"], "unit": dp.user("patient"), "max_iter": 2}
+    for ledger in (examples.ledger, stays.ledger, stays.ledger.where):
+        LogisticRegression(**PRICE, **known, ledger=ledger).fit(examples)
 
 
 def test_what_the_table_does_not_declare_must_be_said(stays: dp.tables.Table, book: dp.Ledger) -> None:
@@ -180,7 +182,8 @@ def test_a_trainer_refuses_what_it_cannot_take_from_a_table(stays: dp.tables.Tab
 
 def test_only_what_says_everything_is_taken_for_examples(stays: dp.tables.Table) -> None:
     assert isinstance(stays.examples("age"), PrivateExamples)
-    assert not isinstance(stays, PrivateExamples)
+    others: list[Any] = [stays, X, stays.schema]
+    assert not any(isinstance(other, PrivateExamples) for other in others)
     assert not isinstance(pa.table({"ledger": [1], "unit": [2]}).to_pandas(), PrivateExamples)
 
 

@@ -54,8 +54,8 @@ class PrivateExamples(Protocol):
 
 
 def said_once(examples: PrivateExamples, *, ledger: Any, **others: Any) -> None:
-    """Refuse what is said beside examples that say it themselves."""
-    others["ledger"] = None if ledger is examples.ledger else ledger
+    """Refuse what is said beside examples that say it themselves; the same ledger may be named."""
+    others["ledger"] = None if getattr(ledger, "where", str(ledger)) == examples.ledger.where else ledger
     for name, value in others.items():
         if value is not None:
             raise InvalidParameterError(

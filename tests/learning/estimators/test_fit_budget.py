@@ -248,3 +248,11 @@ def test_users_are_refused_by_their_shape_and_type_alone(persons: Ledger) -> Non
     odd: list[Any] = [None, float("nan"), [1], {}, object(), "a", 2**70, 1.5, b"a", *range(len(X) - 9)]
     model.fit(X, users=odd)
     assert [entry.kind for entry in persons.entries()].count("charge") == 1
+
+
+def test_a_person_who_is_replaced_moves_sums_twice_as_far() -> None:
+    once, twice = (
+        planned(FitBudget(Budget(rho=1), "a.ledger", unit), [Sum(8, 1)]).noises[0].sensitivity
+        for unit in (user("id"), user("id", replace=True))
+    )
+    assert (once, twice) == (8, 16)

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from sklearn.base import clone
 from tests.learning.estimators.every import EVERY
 
@@ -99,6 +101,27 @@ def test_no_person_moves_a_sum_by_more_than_was_charged_for(name: str, watched: 
     bounds = [float(by.sensitivity) for by in asked]
     assert all(moved <= bound for moved, bound in zip(largest, bounds, strict=True))
     assert all(moved > 0.4 * bound for moved, bound in zip(largest, bounds, strict=True))  # and no slack
+
+
+cells = st.one_of(st.floats(-2, 2), st.sampled_from([np.nan, np.inf, -1.0, 1.0, 1e300]))
+somebody = st.lists(st.tuples(cells, cells, cells, st.integers(0, 2)), min_size=1, max_size=5)
+
+
+@pytest.mark.parametrize("name", sorted(set(PERSONS) - {"k-means"}))  # whose centres follow from noisy sums
+@given(persons=st.lists(somebody, min_size=2, max_size=4), gone=st.integers(0, 3))
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_nobody_who_leaves_moves_a_sum_by_more_than_was_charged_for(
+    name: str, watched: Any, persons: list[Any], gone: int
+) -> None:
+    found = []
+    for left in (None, gone % len(persons)):
+        watched.clear()
+        told = [(*row, who) for who, own in enumerate(persons) if who != left for row in own]
+        X, y, users = np.array([row[:3] for row in told]), [row[3] for row in told], [row[4] for row in told]
+        PERSONS[name]().set_params(bits=seeded(20), unit=user("id")).fit(X, y, users=users)
+        found.append(list(watched.exact))
+    for here, there, by in zip(*found, watched.asked, strict=True):
+        assert ((here - there).astype(object) ** 2).sum() <= by.sensitivity**2
 
 
 @pytest.mark.parametrize("name", PERSONS)

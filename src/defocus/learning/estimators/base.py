@@ -46,7 +46,12 @@ class PrivateEstimator(BaseEstimator, ABC):
         bits: the source of random bits; the system's by default.
         random_state: refused unless None: noise that can be drawn again protects nobody.
 
-    After a fit, ``event_`` says what was spent and ``receipt_`` that it was charged. A clone charges the same ledger.
+    ``fit(X, y, users=…)`` says whose each row is, where the ledger protects persons, ``user("id")``. Where a guarantee
+    names what one row moves, one person then moves no more, with however many rows (:class:`.grid.Persons`). ``X`` may
+    also be ``table.examples(inputs, target)``, which brings its ledger, its persons and what is declared about it.
+
+    After a fit, ``event_`` says what was spent, ``receipt_`` that it was charged, and ``bounds_``, of those that have
+    bounds, what rows were held to. A clone charges the same ledger.
     Public are the names and number of features, the parameters, and that there is any row.
     """
 

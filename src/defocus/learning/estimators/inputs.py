@@ -336,7 +336,10 @@ def data_of(told: Any, X: Any, y: Any, users: Any) -> Data:
     facts: dict[str, tuple[Any, Callable[[Any], Any]]] = {
         "bounds": (bounds, lambda ends: _ends(ends, 0 if bounds is None else len(bounds[0]))),
         "target": (X.target_bounds, lambda ends: _ends(ends, 1)),
-        "classes": (X.target_values, lambda listed: {mark(each) for each in listed}),
+        "classes": (
+            X.target_values,
+            lambda listed: {mark(each) for each in np.asarray(listed, dtype=object).ravel().tolist()},
+        ),
     }
     for name, (fact, read) in facts.items():
         if name not in usual:
