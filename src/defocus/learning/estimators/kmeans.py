@@ -177,12 +177,15 @@ def assigned(rows: Floats, centres: Floats) -> NDArray[np.int64]:
 
 def summed_up(rows: Floats, centres: Floats, weight: int, persons: Persons | None = None) -> IntVector:
     """The sum of the rows of each cluster and, last, ``weight`` for each of them: whole numbers, exactly."""
-    number, width = len(rows), rows.shape[1] + 1
-    beside = np.column_stack([rows, np.full(number, float(weight))])
-    places = assigned(rows, centres)[:, np.newaxis] * width + np.arange(width)
-    ends_at = np.arange(0, beside.size + 1, width)
-    spread = sp.csr_matrix((beside.ravel(), places.ravel(), ends_at), (number, len(centres) * width))
-    return summed(spread, persons).reshape(len(centres), width)
+    width = rows.shape[1] + 1
+    total = np.zeros(len(centres) * width, np.int64)
+    for part in _parts(rows, len(centres) + width) if persons is None else [rows]:  # a person's rows may be anywhere
+        beside = np.column_stack([part, np.full(len(part), float(weight))])
+        places = assigned(part, centres)[:, np.newaxis] * width + np.arange(width)
+        ends_at = np.arange(0, beside.size + 1, width)
+        spread = sp.csr_matrix((beside.ravel(), places.ravel(), ends_at), (len(part), total.size))
+        total += summed(spread, persons)
+    return total.reshape(len(centres), width)
 
 
 def _parts(rows: Floats, needed: int) -> Iterator[Floats]:
