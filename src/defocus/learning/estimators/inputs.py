@@ -283,7 +283,8 @@ def seen_with(
     """Rows to fit, and one target for each, which ``read`` makes numbers or labels of."""
     if y is None:
         raise InvalidParameterError(
-            f"{type(estimator).__name__} requires y to be passed, but the target y is None.", fix="pass fit(X, y), or name the target of a table: examples(inputs, target)."
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None.",
+            fix="pass fit(X, y), or name the target of a table: examples(inputs, target).",
         )
     rows = seen(estimator, X, reset=True, sparse=sparse)
     target, problem = _attempted(lambda: read(y), _ABOUT_TARGETS)
