@@ -28,7 +28,7 @@ DECLARED = {
     "learning/noise.py": "torch's own generator, seeded from Bits, for dropout, and for noise where it is chosen",
     "noise/bits.py": "the source of random bits itself",
     "graphs/node_names.py": "the type of a name that is a UUID: none is drawn",
-    "learning/sampling.py": "the type of a user who is a UUID: none is drawn",
+    "learning/examples.py": "the type of a user who is a UUID: none is drawn",
     "ledger/terms.py": "the identity of a new ledger",
     "ledger/declarations.py": "the salt that hides which data a ledger knows",
     "workloads/p_identity.py": "a public starting point of a search: no privacy rests on it",

@@ -134,6 +134,7 @@ _ESTIMATORS = (
 DRIVEN: Mapping[str, str] = {
     "tables.open": "test_tables: every way to open",
     "tables.Table": "test_tables",
+    "tables.Table.examples": "test_tables: models of a table; test_training: a table",
     "graphs.open_graph": "test_graphs: every way to open",
     "graphs.Network": "test_graphs: every question by every method",
     "graphs.GraphQuery": "test_graphs",
@@ -207,6 +208,7 @@ PUBLIC: Mapping[str, str] = {
     "tables.report": _RELEASED,
     "tables.AnswerColumn": _RELEASED,
     "tables.Cube": "made by Table.cube of public facts",
+    "tables.Examples": "made by Table.examples of public facts",
     "tables.Grouped": "made by Table.group_by of public facts",
     "tables.Query": "made by agg of public facts",
     "graphs.Preview": _FACTS,

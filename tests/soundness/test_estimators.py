@@ -124,16 +124,21 @@ def odd_examples(kind: str) -> dict[str, Odd]:
     return found
 
 
-def fitted(make: Callable[..., Any], kind: str, price: Mapping[str, Any]) -> Callable[[Path, Sequence[Odd]], Any]:
-    """Fit, and show all that a fit shows."""
+def fitted(
+    make: Callable[..., Any], kind: str, price: Mapping[str, Any], owned: int | None = None, odd_user: Any = "new"
+) -> Callable[[Path, Sequence[Odd]], Any]:
+    """Fit, and show all that a fit shows; with ``owned``, to persons, of whom an odd one has as many odd rows."""
     build, _ = KINDS[kind]
 
     def drive(home: Path, added: Sequence[Odd]) -> Any:
+        added = list(added) * (owned or 1)
         rows, targets = build([*X, *(row for row, _ in added)]), _targets([*Y, *(y for _, y in added)], kind)
-        terms: Any = {"budget": dp.Budget(50, 1e-2), "unit": dp.rows(), "dataset": "v"}
+        users = {} if owned is None else {"users": [*(i // 2 for i in range(ROWS)), *[odd_user] * len(added)]}
+        unit = dp.rows() if owned is None else dp.user("person")
+        terms: Any = {"budget": dp.Budget(50, 1e-2), "unit": unit, "dataset": "v"}
         with dp.Ledger.open(home / "v.ledger", **terms) as book:
             model = make(**price, ledger=book)
-            error = attempt(lambda: type(model.fit(rows, targets)).__name__)
+            error = attempt(lambda: type(model.fit(rows, targets, **users)).__name__)
             assert error[0] == "result" or added, error
             shows = [each for each in ("released", "explain") if hasattr(model, each)]
             said = [attempt(getattr(model, each)) for each in shows]
@@ -162,6 +167,28 @@ def tried(name: str, kind: str, *, apart: bool = False) -> list[Difference]:
 )
 def test_no_row_is_told_by_any_estimator(name: str) -> None:
     no_differences(tried(name, "list"))
+
+
+def counts_persons(name: str) -> bool:
+    """Whether an estimator fits so to the rows of persons."""
+    found = "classes=None" in name or name == "StandardScaler()"
+    return not found and "output" not in name and "objective" not in name
+
+
+PERSONS = [name for name in EVERY if counts_persons(name)]
+
+
+@pytest.mark.parametrize("name", PERSONS)
+def test_no_person_is_told_by_any_estimator(name: str) -> None:
+    drive = fitted(EVERY[name], "list", {"rho": 1}, owned=3)
+    no_differences(compared(f"{name}, persons", drive, odd_examples("list")))
+
+
+@pytest.mark.parametrize("odd", VALUES)
+def test_no_odd_name_of_a_person_is_told(odd: str) -> None:
+    name = next(name for name in PERSONS if name.startswith("StandardScaler(bounds"))
+    drive = fitted(EVERY[name], "list", {"rho": 1}, owned=2, odd_user=VALUES[odd]())
+    no_differences(compared(f"{name}, a person called {odd}", drive, {"one more": ([0.2, 0.4], 1)}))
 
 
 def takes(name: str, kind: str) -> bool:

@@ -178,6 +178,21 @@ def joins(table: Any) -> Any:
     return release(joined.agg(size=dp.sum("size", 0, 5), rows=dp.count("size")))
 
 
+def models(table: Any) -> Any:
+    """Estimators that take the rows of a table, all of them, none of them, and some by a derived column."""
+    known = table.declare(x=(0, 1), n=(0, 5), k=["a", "b", "c"])
+    price: dict[str, Any] = {"epsilon": 1, "delta": 1e-6}
+    few = known.derive(m="n * 2").declare(m=(0, 10)).where("x > 100").examples(["m", "x"], "k")
+    made = [
+        dp.learning.LogisticRegression(**price, max_iter=2).fit(known.examples(["x", "n"], "k")),
+        dp.learning.NaiveBayes(**price).fit(few),
+        dp.learning.LinearRegression(**price, solver="moments").fit(known.examples("n", "x")),
+        dp.learning.KMeans(2, **price, max_iter=1).fit(known.examples(["x", "n"])),
+        dp.learning.StandardScaler(**price).fit(known.examples(["x"])),
+    ]
+    return [[model.released(), model.explain()] for model in made]
+
+
 def remaining(table: Any) -> Any:
     release(table.agg(rows=dp.count()))
     return [str(table.remaining()), table.ledger.words(), str(table), table.ledger.history()]
@@ -197,7 +212,7 @@ def a_report(table: Any) -> Any:
 
 QUESTIONS = (
     all_aggregates, all_aggregates_with_gaussian_noise, found_groups, groups_by_every_kind, found_bounds,
-    a_found_bound, a_bound_by_sampling, a_cube, sql, joins, remaining, a_request, a_report,
+    a_found_bound, a_bound_by_sampling, a_cube, models, sql, joins, remaining, a_request, a_report,
 )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import torch
 from tests.learning.making import data, model, parameters
@@ -49,6 +50,7 @@ KINDS: Mapping[str, Callable[[torch.Tensor, torch.Tensor], Any]] = {
     "tensors": tensors,
     "arrays": lambda x, y: (x.numpy(), y.numpy()),
     "dataset": _Examples,
+    "table": lambda x, y: pa.table([*x.T.double().numpy(), y.numpy()], names=[f"x{i}" for i in range(5)] + ["y"]),
 }
 CLIPS: Mapping[str, dict[str, Any]] = {
     "automatic": {"max_grad_norm": AutomaticClipping()},
@@ -69,10 +71,14 @@ def trained(kind: str, **more: Any) -> Callable[[Path, Sequence[Any]], Any]:
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 
         def run() -> Any:
+            where: Any = {"unit": dp.rows(), "ledger": home / "t.ledger"}
+            private = KINDS[kind](x, y)
+            if kind == "table":
+                opened = dp.open(private, **where, budget=dp.Budget(100, 1e-3), name="t").declare(y=[0, 1])
+                private, where = opened.examples([f"x{i}" for i in range(5)], "y"), {}
             trainer = Trainer(
-                net, torch.nn.CrossEntropyLoss(), optimizer, KINDS[kind](x, y),
-                unit=dp.rows(), epsilon=100, delta=1e-3, ledger=home / "t.ledger", **given,
-            )  # fmt: skip
+                net, torch.nn.CrossEntropyLoss(), optimizer, private, epsilon=100, delta=1e-3, **where, **given
+            )
             trained = trainer.fit(progress=False)
             return [trainer.explain(), str(trained), trained.explain(), trainer.epsilon()]
 
@@ -84,7 +90,9 @@ def trained(kind: str, **more: Any) -> Callable[[Path, Sequence[Any]], Any]:
 SLOW = pytest.mark.slow
 
 
-@pytest.mark.parametrize("kind", ["tensors", pytest.param("arrays", marks=SLOW), pytest.param("dataset", marks=SLOW)])
+@pytest.mark.parametrize(
+    "kind", ["tensors", pytest.param("arrays", marks=SLOW), pytest.param("dataset", marks=SLOW), "table"]
+)
 def test_no_example_is_told_by_any_kind_of_data(kind: str) -> None:
     # One example in the place of another is one that goes and one that comes.
     moves: Callable[[Sequence[Any]], int] = lambda odd: 2 * len(odd)  # noqa: E731

@@ -22,11 +22,12 @@ from torch.utils.data import (
 )
 
 from defocus.errors import UnaccountedSamplingError, UnfitDataError
+from defocus.learning.examples import PrivateExamples, owners
 from defocus.learning.gradients.layouts import Batch
-from defocus.learning.sampling import numbered
+from defocus.mechanisms.grid import read_column
 from defocus.noise.ranges import Integers
 
-__all__ = ["Examples", "Units", "Weights", "examples", "without_loader"]
+__all__ = ["Examples", "Units", "Weights", "examples", "tensors_of", "without_loader"]
 
 Weights = npt.NDArray[np.float64]
 """How much each example counts."""
@@ -91,11 +92,11 @@ class Units:
         self._starts: Integers | None = None
         if users is None:
             return
-        owners = np.array([-1 if owner is None else owner for owner in numbered(users, length)], np.int64)
-        self.count = int(owners.max(initial=-1)) + 1
-        order = np.argsort(owners, kind="stable")
-        self._members = order[np.count_nonzero(owners < 0) :]
-        self._starts = np.searchsorted(owners[self._members], np.arange(self.count + 1))
+        owner = owners(users, length)
+        self.count = int(owner.max(initial=-1)) + 1
+        order = np.argsort(owner, kind="stable")
+        self._members = order[np.count_nonzero(owner < 0) :]
+        self._starts = np.searchsorted(owner[self._members], np.arange(self.count + 1))
 
     def examples_of(self, units: Integers) -> tuple[Integers, Weights]:
         """The examples of these units, and the weight of each: one over how many its unit has."""
@@ -152,6 +153,36 @@ def examples(data: object, example: object = None, probe: Batch | None = None) -
     if isinstance(data, torch.Tensor | np.ndarray | dict | str | bytes):
         raise UnfitDataError(f"The data is of type {type(data).__name__}, without targets.", fix=_FIX)
     return _some(Examples(len(data), _declared(data, example, probe), dataset=data))
+
+
+def tensors_of(table: PrivateExamples) -> tuple[tuple[torch.Tensor, torch.Tensor], list[Any] | None]:
+    """Examples of a table as tensors, and whose each is, where persons are protected.
+
+    Inputs are float32, and NULL is zero. A target with declared values is the place of its value among them, in their
+    order; otherwise truth values and whole numbers are int64, and numbers are float32 with one column. A target that is
+    NULL, or none of the declared values, is -1 or NaN, which losses do not take: the example counts as zero.
+    """
+    inputs, target, persons = table.read_examples()
+    if target is None:
+        raise UnfitDataError(
+            "These examples have no target.", fix='name one: table.examples(["age", "days"], "readmitted").'
+        )
+    values, there = read_column(target)
+    listed = table.target_values
+    if listed is not None:
+        places = {value: place for place, value in enumerate(sorted(listed))}
+        values = np.array([places.get(value, -1) for value in target.to_pylist()])
+    elif values.dtype.kind in "biu":
+        values = np.where(True if there is None else there, values.astype(np.int64), -1)
+    elif values.dtype.kind != "f":
+        raise UnfitDataError(
+            "The target is not a number, and its values are not declared.",
+            fix='declare them before examples(…): table.declare(ward=["A", "B"]).',
+        )
+    rows = torch.from_numpy(np.where(np.isnan(inputs), 0.0, inputs)[:-1]).float()  # the last is nobody's
+    aims = torch.from_numpy(np.array(values[:-1]))
+    users = persons[:-1] if table.unit.kind == "user" else None
+    return (rows, aims.float()[:, None] if values.dtype.kind == "f" else aims.long()), users
 
 
 def _declared(data: Any, example: object, probe: Batch | None) -> Batch:

@@ -35,22 +35,18 @@ replace-one adjacency a unit in the sample is exchanged for another one, which m
 The number of units, and hence the rate, is a public number of the run; it is the same number on neighbouring data.
 """
 
-import datetime as dt
 import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
-from uuid import UUID
+from typing import final
 
 import numpy as np
 
-from defocus.errors import InvalidParameterError, UnaccountedSamplingError, UnfitDataError
-from defocus.errors.checks import Plain, guarded, number
+from defocus.errors import InvalidParameterError, UnaccountedSamplingError
 from defocus.learning.noise import Stream
-from defocus.mechanisms.grid import declared, read_column
 from defocus.noise import bernoulli, permutation, uniform
 from defocus.noise.ranges import Integers
 from defocus.privacy.events import Approximate, Event, Gaussian, Sampled, SampledBatch, compose
@@ -64,7 +60,6 @@ __all__ = [
     "Sampling",
     "Shuffled",
     "allocated_rate",
-    "numbered",
     "planned",
 ]
 
@@ -385,48 +380,3 @@ def planned(
         raise InvalidParameterError("A batch of fixed size holds a whole number.", fix="pass a whole batch=.")
     kind = FixedSize if name == "fixed size" else Shuffled
     return kind(size, int(drawn), steps, replace)
-
-
-_KINDS = "iufbUSTO"
-"""Whole numbers, fractions, truth values, texts, bytes and objects, by numpy's letters."""
-
-
-def numbered(users: Any, length: int) -> list[int | None]:
-    """The number of the user of each example, counted from zero; None for one that is nobody's.
-
-    Guarantee:
-        A type and a length that are declared are refused or not, whatever is in them. Numbers, texts, bytes, dates and
-        UUIDs name a user each; what is missing and anything else names nobody. Equal numbers name one user, and a text
-        that spells a number names another.
-
-    >>> numbered(["b", 3, None, 3.0, float("nan"), "b", "3", [3]], 8)
-    [0, 1, None, 1, None, 0, 2, None]
-    """
-    array = hasattr(users, "__array__") or declared(users) is not None
-    given: tuple[Any, Any] = read_column(users) if array else (users, None)
-    values, there = given
-    if array and values.dtype.kind not in _KINDS:
-        raise UnfitDataError(
-            f"users= must hold numbers or texts, but is of type {str(declared(users))[:40]}.",
-            fix="convert it, for example with users.astype(str).",
-        )
-    if (not isinstance(values, list | tuple | range) and (not array or values.ndim != 1)) or len(values) != length:
-        raise UnfitDataError(
-            "users= must name one user for each example.",
-            fix="pass a list or a one-dimensional array as long as the data.",
-        )
-    keys = [guarded(_key, cell, None) for cell in (values.tolist() if array else values)]
-    places: dict[Any, int] = {}
-    present = [True] * length if there is None else there.tolist()
-    return [
-        places.setdefault(key, len(places)) if here and key is not None else None
-        for key, here in zip(keys, present, strict=True)
-    ]
-
-
-def _key(cell: Any) -> Plain | tuple[str] | None:
-    """What a user is told apart by; None for nobody."""
-    value: Plain | tuple[str] | None = number(cell)
-    if value is None and isinstance(cell, bytes | UUID | dt.date) and cell == cell:  # noqa: PLR0124 # a missing date
-        value = (repr(cell),)
-    return value if value == value else None  # noqa: PLR0124 # NaN

@@ -13,8 +13,9 @@ from defocus.errors import InvalidParameterError, Number, TrainingEndedError, Un
 from defocus.learning.accountant import Plan, plan, protected
 from defocus.learning.charge import Payment, paying
 from defocus.learning.clipping import PerLayerClipping, as_clipping
-from defocus.learning.data import Units, examples, without_loader
+from defocus.learning.data import Units, examples, tensors_of, without_loader
 from defocus.learning.distributed import Ranks, plain
+from defocus.learning.examples import PrivateExamples, said_once
 from defocus.learning.gradients import Gradients
 from defocus.learning.gradients.layouts import Batch
 from defocus.learning.gradients.losses import Loss
@@ -182,8 +183,10 @@ class Trainer:
         loss: ``loss(output, target)``: a sum or mean of terms of examples, or the vector of these terms.
         optimizer: over the trainable parameters of the model.
         data: ``(inputs, targets)``, tensors or arrays; a torch Dataset of known length; or a DataLoader, whose dataset
-            and batch size are taken. Batches are drawn by the trainer in each case, by ``sampling``.
-        unit: what is protected, ``rows()`` or ``user("id")``; the ledger's must be the same.
+            and batch size are taken; or ``table.examples(inputs, target)``, whose unit, users and ledger are taken.
+            Batches are drawn by the trainer in each case, by ``sampling``.
+        unit: what is protected, ``rows()`` or ``user("id")``; the ledger's must be the same. Only examples of a table
+            go without.
         epsilon: with ``delta``, the price of the whole run; the noise is found for it.
         delta: by default that of the ledger's budget; for a new ledger 1e-6, or less if there are many units.
         rho: the price, instead of epsilon and delta, for batches of all units.
@@ -238,7 +241,7 @@ class Trainer:
         optimizer: torch.optim.Optimizer,
         data: Any,
         *,
-        unit: Unit,
+        unit: Unit | None = None,
         epsilon: Number | None = None,
         delta: Number | None = None,
         rho: Number | None = None,
@@ -267,7 +270,12 @@ class Trainer:
         names = checked_parameters(module)
         checked_optimizer(optimizer, module)
         data, loaded = without_loader(data)
+        if isinstance(data, PrivateExamples):
+            said_once(data, ledger=ledger, users=users, unit=None if unit == data.unit else unit)
+            unit, ledger = protected(data.unit), data.ledger
+            data, users = tensors_of(data)
         listed = examples(data, example, probe)
+        unit = protected(unit)
         checked_unit(unit, users)
         units = Units(listed.length, users)
         declared = checked_size(size, units.count, sampling)

@@ -18,6 +18,7 @@ from defocus.tables.aggregates import (
 from defocus.tables.budget_choice import Choice, choose_budget
 from defocus.tables.contribution import Bound
 from defocus.tables.cubes import Cube
+from defocus.tables.examples import Examples
 from defocus.tables.open import open  # noqa: A004  # reads as dp.open
 from defocus.tables.parts import parts
 from defocus.tables.power import Power, power
@@ -43,6 +44,7 @@ __all__ = [
     "Choice",
     "Column",
     "Cube",
+    "Examples",
     "Grouped",
     "Kind",
     "Power",

@@ -12,6 +12,7 @@ from defocus.noise import Bits
 from defocus.tables.aggregates import Aggregate
 from defocus.tables.contribution import DEFAULT_ROWS, Bound, fitting
 from defocus.tables.cubes import Cube
+from defocus.tables.examples import Examples, examples_of
 from defocus.tables.keys import DECLARED, EVERYTHING, Keys, declared_keys, key_columns, public_keys
 from defocus.tables.parts import restricted, whats_left
 from defocus.tables.planner import plan_measurements
@@ -157,6 +158,19 @@ class Table:
     def agg(self, *unnamed: object, **aggregates: Aggregate) -> Query:
         """What is asked of all rows together, each aggregate under the name of its column."""
         return _query(self, (), EVERYTHING, _named(unnamed, aggregates))
+
+    def examples(self, inputs: str | Sequence[str], target: str | None = None) -> Examples:
+        """Private rows for a model: ``examples(["age", "days"], "readmitted")``, to ``fit`` or to train with.
+
+        The model takes the ledger, the unit, whose each row is, and declared bounds and values from the table. All
+        rows of a person count, each as one over their number; what ``bound`` says is about questions.
+
+        Args:
+            inputs: columns of numbers or truth values; NULL is missing.
+            target: the column to predict.
+        """
+        names = _names([inputs], "examples", fix="name the inputs of the model.")
+        return examples_of(self.rows, self.ledger.about(*self.rows.charged), names, target)
 
     def sql_query(
         self, text: str, *, keys: Any = DECLARED, bounds: str | None = None, at_most: int = 1, dialect: str = "duckdb"

@@ -43,7 +43,8 @@ def test_nothing_with_an_entry_for_each_row_is_released_or_pickled(unfitted: Any
     assert {"n_features_in_"} < set(released)
     assert all(ROWS not in lengths(value) for value in released.values())
     fitted = {name for name in vars(model) if name.endswith("_")}
-    assert fitted - set(released) <= {"event_", "receipt_", "labels_", "n_iter_"}
+    assert fitted - set(released) <= {"event_", "receipt_", "labels_", "n_iter_", "bounds_"}
+    assert vars(model).get("bounds_") in {None, unfitted.bounds}  # what was declared, and nothing that was found
     assert getattr(model, "n_iter_", None) == getattr(unfitted, "max_iter", None)
     kept = pickle.loads(pickle.dumps(model))  # noqa: S301  # our own
     assert all(ROWS not in lengths(value) for value in vars(kept).values())

@@ -18,8 +18,9 @@ from defocus.errors import (
     InvalidParameterError,
     LedgerMismatchError,
     QuestionFailedError,
+    UnfitDataError,
 )
-from defocus.learning import LinearRegression, LogisticRegression, NaiveBayes, StandardScaler
+from defocus.learning import AdditiveModel, LinearRegression, LogisticRegression, NaiveBayes, StandardScaler
 from defocus.learning.estimators.fit_budget import FitBudget, Sum, planned
 from defocus.noise import Bits
 from defocus.privacy.accounting import account
@@ -198,6 +199,60 @@ def test_refuses_a_price_without_delta_and_a_ledger_of_persons(tmp_path: Path) -
         StandardScaler(epsilon=1, delta=0, bounds=(0, 1)).fit(X)
     with (
         Ledger.open(tmp_path / "b", budget=Budget(1, 1e-6), unit=user("patient"), dataset="visits") as ledger,
-        pytest.raises(InvalidParameterError, match="one row of everything about one person"),
+        pytest.raises(InvalidParameterError, match="users=…\\); or make one row of everything about one person"),
     ):
         LinearRegression(ledger=ledger).fit(X, Y)
+
+
+@pytest.fixture
+def persons(tmp_path: Path) -> Iterator[Ledger]:
+    terms: Any = {"budget": Budget(9, 1e-5), "unit": user("patient"), "dataset": "visits"}
+    with Ledger.open(tmp_path / "persons", **terms) as ledger:
+        yield ledger
+
+
+def test_a_fit_with_users_is_charged_to_a_ledger_of_persons_and_to_a_view_of_it(persons: Ledger) -> None:
+    users = np.arange(len(X)) // 3
+    for ledger in (persons, persons.data("stays", unit=user("pid"))):
+        model = NaiveBayes(ledger=ledger, epsilon=1, delta=1e-6, classes=[0, 1]).fit(X, Y, users=users)
+        assert str(ledger.unit) in model.explain()
+    assert [entry.kind for entry in persons.entries()].count("charge") == 2
+    with pytest.raises(InvalidParameterError, match="but the unit is all rows of one person"):
+        NaiveBayes(ledger=persons.data("people", unit=rows(per_person=2)), classes=[0, 1]).fit(X, Y, users=users)
+
+
+@pytest.mark.parametrize(
+    ("model", "fix"),
+    [
+        (NaiveBayes(), "classes="),
+        (AdditiveModel(), "classes="),
+        (LogisticRegression(), "classes="),
+        (LogisticRegression(classes=[0, 1], solver="output"), "leave solver= out"),
+        (LogisticRegression(classes=[0, 1], solver="objective"), "leave solver= out"),
+        (StandardScaler(), "bounds="),
+    ],
+)
+def test_ways_that_are_proven_for_rows_alone_are_refused_with_users(persons: Ledger, model: Any, fix: str) -> None:
+    made = clone(model).set_params(ledger=persons, epsilon=1, delta=1e-6)
+    with pytest.raises(DefocusError) as refused:
+        made.fit(X, Y, users=np.arange(len(X)))
+    assert fix in refused.value.fix
+    assert all(entry.kind != "charge" for entry in persons.entries())
+
+
+def test_users_are_refused_by_their_shape_and_type_alone(persons: Ledger) -> None:
+    model = StandardScaler(ledger=persons, epsilon=1, delta=1e-6, bounds=(0, 1))
+    for users in ([1, 2], np.zeros((len(X), 1)), np.zeros(len(X), complex), "a", 7):
+        with pytest.raises(UnfitDataError, match="users="):
+            model.fit(X, users=users)
+    odd: list[Any] = [None, float("nan"), [1], {}, object(), "a", 2**70, 1.5, b"a", *range(len(X) - 9)]
+    model.fit(X, users=odd)
+    assert [entry.kind for entry in persons.entries()].count("charge") == 1
+
+
+def test_a_person_who_is_replaced_moves_sums_twice_as_far() -> None:
+    once, twice = (
+        planned(FitBudget(Budget(rho=1), "a.ledger", unit), [Sum(8, 1)]).noises[0].sensitivity
+        for unit in (user("id"), user("id", replace=True))
+    )
+    assert (once, twice) == (8, 16)

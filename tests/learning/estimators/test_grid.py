@@ -1,5 +1,8 @@
 """Rows on an integer grid: never longer than the radius, and each a function of itself alone."""
 
+from itertools import combinations_with_replacement, product
+from unittest import mock
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -12,11 +15,13 @@ from defocus.learning.estimators import grid
 from defocus.learning.estimators.grid import (
     Ball,
     Held,
+    Persons,
     moment_error,
     moment_sum,
     moments,
     noisy_moments,
     squares,
+    summed,
     tallied,
 )
 from defocus.mechanisms import Gaussian
@@ -128,3 +133,40 @@ def test_rows_without_a_constant_have_nothing_beside_them(bits: int) -> None:
     beside = Ball(1.0, bits, 1.0)
     assert 0 < beside.radius**2 + beside.intercept**2 <= 4**bits
     assert beside.intercept >= beside.radius
+
+
+def test_no_person_adds_more_than_one_row_may_on_any_small_grid() -> None:
+    ball = [np.array(v, dtype=float) for v in product(range(-3, 4), repeat=2) if v[0] ** 2 + v[1] ** 2 <= 9]
+    for owned in combinations_with_replacement(ball, 3):
+        for k in (1, 2, 3):
+            added = summed(np.array(owned[:k]), Persons(np.zeros(k, np.int64)))
+            assert (added**2).sum() <= 9
+            assert added.tolist() == [int(sum(entry) / k) for entry in zip(*owned[:k], strict=True)]
+
+
+whole = st.integers(-(2**13), 2**13)
+
+
+@given(
+    rows=st.lists(st.tuples(whole, whole, whole, st.integers(-1, 3), st.integers(-(2**13), 2**13)), min_size=1),
+    sparse=st.booleans(),
+    few=st.booleans(),
+)
+@settings(max_examples=150, deadline=None)
+def test_persons_are_averaged_exactly_towards_zero_however_rows_are_kept(
+    rows: list[tuple[int, ...]], sparse: bool, few: bool
+) -> None:
+    expected = np.zeros((3, 1), object)
+    for person in range(4):
+        own = [row for row in rows if row[3] == person]
+        for entry in range(3):
+            total = sum(row[entry] * row[4] for row in own)
+            expected[entry, 0] += (abs(total) // max(1, len(own))) * (1 if total > 0 else -1)
+    matrix = np.array([row[:3] for row in rows], dtype=np.float64)
+    kept = sp.csr_matrix(matrix) if sparse else matrix
+    weights = np.array([[float(row[4])] for row in rows])
+    with mock.patch.object(grid, "_AT_ONCE", 1 if few else grid._AT_ONCE):
+        found = tallied(kept, weights, Persons(np.array([row[3] for row in rows])))
+    assert found.tolist() == expected.tolist()
+    alone = tallied(kept, weights, Persons(np.arange(len(rows))))
+    assert (alone == tallied(kept, weights)).all()

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from sklearn.base import clone
 from tests.learning.estimators.every import EVERY
 
-from defocus import Budget
+from defocus import Budget, user
 from defocus.learning import (
     PCA,
     AdditiveModel,
@@ -70,6 +72,89 @@ def test_no_row_moves_a_sum_by_more_than_was_charged_for(name: str, watched: Any
     bounds = [float(by.sensitivity) for by in asked]
     assert all(moved <= bound for moved, bound in zip(largest, bounds, strict=True))
     assert all(moved > 0.4 * bound for moved, bound in zip(largest, bounds, strict=True))  # and no slack
+
+
+PERSONS = {name: make for name, make in MODELS.items() if name != "output"}
+OWNED = [[row] for row in EXTREME] + [EXTREME, EXTREME[:2], EXTREME[3:] * 3, [EXTREME[1]] * 7, [EXTREME[5]] * 1500]
+"""All rows of one person: one, several that differ, many that are the same."""
+
+
+@pytest.mark.parametrize("name", PERSONS)
+def test_no_person_moves_a_sum_by_more_than_was_charged_for(name: str, watched: Any) -> None:
+    rng = np.random.default_rng(1)
+    base, y, users = rng.uniform(-1, 1, (9, 3)), np.arange(9) % 2, ["a", "b", "c", None, "a", "b", "d", "d", "d"]
+    told: dict[str, Any] = {"bits": seeded(20), "unit": user("patient")}
+    PERSONS[name]().set_params(**told).fit(base, y, users=users)
+    reference, asked = list(watched.exact), list(watched.asked)
+    largest = [0.0] * len(reference)
+    for owned in OWNED:
+        for labels in (np.zeros(len(owned)), np.arange(len(owned)) % 2):
+            watched.clear()
+            made = PERSONS[name]().set_params(**{**told, "bits": seeded(20)})
+            model = made.fit(
+                np.vstack([base, owned]), np.concatenate([y, labels]), users=[*users, *["new"] * len(owned)]
+            )
+            for k, (here, there) in enumerate(zip(reference, watched.exact, strict=True)):
+                largest[k] = max(largest[k], float(np.sqrt(((here - there).astype(object) ** 2).sum())))
+            assert charged(model) == Counter((by.sigma, by.sensitivity) for by in watched.asked)
+            assert BUDGET.covers(account(model.event_))
+    bounds = [float(by.sensitivity) for by in asked]
+    assert all(moved <= bound for moved, bound in zip(largest, bounds, strict=True))
+    assert all(moved > 0.4 * bound for moved, bound in zip(largest, bounds, strict=True))  # and no slack
+
+
+cells = st.one_of(st.floats(-2, 2), st.sampled_from([np.nan, np.inf, -1.0, 1.0, 1e300]))
+somebody = st.lists(st.tuples(cells, cells, cells, st.integers(0, 2)), min_size=1, max_size=5)
+
+
+@pytest.mark.parametrize("name", sorted(set(PERSONS) - {"k-means"}))  # whose centres follow from noisy sums
+@given(persons=st.lists(somebody, min_size=2, max_size=4), gone=st.integers(0, 3))
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_nobody_who_leaves_moves_a_sum_by_more_than_was_charged_for(
+    name: str, watched: Any, persons: list[Any], gone: int
+) -> None:
+    found = []
+    for left in (None, gone % len(persons)):
+        watched.clear()
+        told = [(*row, who) for who, own in enumerate(persons) if who != left for row in own]
+        X, y, users = np.array([row[:3] for row in told]), [row[3] for row in told], [row[4] for row in told]
+        PERSONS[name]().set_params(bits=seeded(20), unit=user("id")).fit(X, y, users=users)
+        found.append(list(watched.exact))
+    for here, there, by in zip(*found, watched.asked, strict=True):
+        assert ((here - there).astype(object) ** 2).sum() <= by.sensitivity**2
+
+
+@pytest.mark.parametrize("name", PERSONS)
+def test_persons_of_one_row_each_are_rows(name: str, watched: Any) -> None:
+    rng = np.random.default_rng(2)
+    X, y = rng.uniform(-1, 1, (40, 3)), np.arange(40) % 2
+    plain = PERSONS[name]().set_params(bits=seeded(20)).fit(X, y)
+    persons = PERSONS[name]().set_params(bits=seeded(20), unit=user("id")).fit(X, y, users=rng.permutation(40))
+    half = len(watched.exact) // 2
+    assert all(np.array_equal(a, b) for a, b in zip(watched.exact[:half], watched.exact[half:], strict=True))
+    assert all(
+        np.array_equal(a, b) for a, b in zip(plain.released().values(), persons.released().values(), strict=True)
+    )
+    assert plain.event_ == persons.event_
+
+
+@pytest.mark.parametrize("name", PERSONS)
+def test_rows_of_one_person_that_are_the_same_count_once_and_rows_of_nobody_never(name: str, watched: Any) -> None:
+    X, y = np.random.default_rng(2).uniform(-1, 1, (10, 3)), np.arange(10) % 2
+    told: dict[str, Any] = {"unit": user("id")}
+    PERSONS[name]().set_params(bits=seeded(20), **told).fit(X, y, users=range(10))
+    once = list(watched.exact)
+    watched.clear()
+    more, users = np.vstack([X, X, X, X[:4]]), [*range(10)] * 3 + [None, float("nan"), None, [1]]
+    PERSONS[name]().set_params(bits=seeded(20), **told).fit(more, np.concatenate([y, y, y, y[:4]]), users=users)
+    assert all(np.array_equal(a, b) for a, b in zip(once, watched.exact, strict=True))
+
+
+def test_rows_of_nobody_alone_are_a_fit_to_nobody(watched: Any) -> None:
+    for make in PERSONS.values():
+        watched.clear()
+        make().set_params(bits=seeded(1), unit=user("id")).fit(np.ones((3, 3)), [0, 1, 1], users=[None] * 3)
+        assert all(not exact.any() for exact in watched.exact)
 
 
 def charged(model: Any) -> Counter[tuple[Any, Any]]:

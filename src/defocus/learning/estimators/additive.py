@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import InvalidParameterError, count
 from defocus.learning.estimators.descent import ROW_BITS
-from defocus.learning.estimators.grid import Floats, tallied
-from defocus.learning.estimators.inputs import bounds_of, seen, seen_with
+from defocus.learning.estimators.grid import Floats, Held, tallied
+from defocus.learning.estimators.inputs import bounds_of, persons_of, seen, seen_with
 from defocus.learning.estimators.labels import labels, none_found
 from defocus.learning.estimators.logistic import ScoredClassifier, descent_plan, fitted_by_descent
 from defocus.mechanisms.mechanism import IntVector
@@ -81,25 +81,27 @@ class AdditiveModel(ScoredClassifier):
     classes: Any = None
     max_iter: int = 300
 
-    def fit(self, X: Any, y: Any = None) -> "AdditiveModel":
-        """Charge, then fit."""
-        told, means, drawn = self._told()
+    def fit(self, X: Any, y: Any = None, users: Any = None) -> "AdditiveModel":
+        """Charge, then fit; ``users`` says whose each row is."""
+        told, means, drawn, data = self._told(X, y, users)
         declared, depth = labels(told.classes, means), count("max_depth", told.max_depth)
         if depth > _DEEPEST:
             raise InvalidParameterError(f"max_depth must be at most {_DEEPEST}.", fix="use fewer, wider parts.")
-        rows, target = seen_with(self, X, y, declared.read)
+        rows, target = seen_with(self, data.X, data.y, declared.read)
+        persons = persons_of(data.users, rows.shape[0])
         bounds = bounds_of(told.bounds, rows.shape[1])
         trees = Trees(rows.shape[1], depth)
         plan = descent_plan(means, declared, trees.width, count("max_iter", told.max_iter))
 
         def compute() -> tuple[NDArray[Any], Floats]:
-            parts = Steps(trees, trees.placed(bounds.cells(rows, 2**depth)))
+            cells = trees.placed(bounds.cells(rows, 2**depth))
+            parts = Steps(trees, cells) if persons is None else Held((cells @ trees.spread()).tocsr(), persons)
             return fitted_by_descent(parts, target, declared, plan, steps=told.max_iter, ridge=None, bits=drawn)
 
         classes, w = self._spend(plan, means, compute, lambda made: [made[1].tolist()])
         if not len(classes):
             raise none_found()
-        self.classes_ = classes
+        self.classes_, self.bounds_ = classes, told.bounds
         table = np.asarray(trees.spread() @ w) / 2**ROW_BITS
         self.curves_ = table[:-1].reshape(rows.shape[1], 2**depth, -1)
         self.intercept_ = table[-1]
@@ -109,7 +111,7 @@ class AdditiveModel(ScoredClassifier):
     def _scored(self, X: Any) -> Floats:
         check_is_fitted(self)
         rows = seen(self, X, reset=False)
-        cells = bounds_of(self.bounds, rows.shape[1]).cells(rows, self.curves_.shape[1])
+        cells = bounds_of(self._limits, rows.shape[1]).cells(rows, self.curves_.shape[1])
         scores: Floats = self.curves_[np.arange(rows.shape[1]), cells].sum(axis=1) + self.intercept_
         return scores
 
@@ -163,12 +165,14 @@ class Steps:
 
     __slots__ = ("_cells", "_spread", "_trees")
 
+    persons: ClassVar = None
+
     def __init__(self, trees: Trees, cells: Any) -> None:
         self._trees, self._cells, self._spread = trees, cells, trees.spread()
 
     @property
     def width(self) -> int:
-        """See the protocol :class:`.balls.Rows`."""
+        """See the protocol :class:`.grid.Rows`."""
         return self._trees.width
 
     def squares(self) -> Floats:

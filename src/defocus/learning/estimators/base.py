@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import InvalidParameterError
 from defocus.learning.estimators.fit_budget import FitBudget, Plan, fit_budget
+from defocus.learning.estimators.inputs import Data, data_of
 from defocus.ledger import Ledger
 from defocus.noise import Bits
 from defocus.noise.bits import source
@@ -37,14 +38,20 @@ class PrivateEstimator(BaseEstimator, ABC):
         rho: the price of one fit, instead of epsilon and delta.
         ledger: the ledger that is charged for every fit: open, or its place. Rows in memory have no place of their own,
             so a fit without a ledger is refused.
-        unit: whom it protects, ``rows()`` or ``rows(replace=True)``; as the ledger says by default.
+        unit: whom it protects, ``rows()``, or ``user("id")`` with ``fit(X, y, users=…)``; as the ledger says by
+            default.
         budget: the total of the ledger, with which it is made if it does not exist.
         purpose: why, for the ledger; the name of the estimator by default.
         who: by whom, for the ledger; the account's name by default.
         bits: the source of random bits; the system's by default.
         random_state: refused unless None: noise that can be drawn again protects nobody.
 
-    After a fit, ``event_`` says what was spent and ``receipt_`` that it was charged. A clone charges the same ledger.
+    ``fit(X, y, users=…)`` says whose each row is, where the ledger protects persons, ``user("id")``. Where a guarantee
+    names what one row moves, one person then moves no more, with however many rows (:class:`.grid.Persons`). ``X`` may
+    also be ``table.examples(inputs, target)``, which brings its ledger, its persons and what is declared about it.
+
+    After a fit, ``event_`` says what was spent, ``receipt_`` that it was charged, and ``bounds_``, of those that have
+    bounds, what rows were held to. A clone charges the same ledger.
     Public are the names and number of features, the parameters, and that there is any row.
     """
 
@@ -72,11 +79,11 @@ class PrivateEstimator(BaseEstimator, ABC):
         return {name: value for name, value in parameters.items() if name != "random_state" or value is not None}
 
     @abstractmethod
-    def fit(self, X: Any, y: Any = None) -> Any:
-        """Charge, then fit."""
+    def fit(self, X: Any, y: Any = None, users: Any = None) -> Any:
+        """Charge, then fit; ``users`` says whose each row is, for a ledger that protects ``user(…)``."""
 
-    def _told(self) -> tuple[Self, FitBudget, Bits]:
-        """The parameters as they are now, what a fit may spend, and where its noise comes from.
+    def _told(self, X: Any, y: Any, users: Any) -> tuple[Self, FitBudget, Bits, Data]:
+        """The parameters as they are now, what a fit may spend, where its noise comes from, and what it is fitted to.
 
         A fit goes by this copy alone: were a parameter set while it lasts, it would do other things than it paid for.
         """
@@ -87,7 +94,14 @@ class PrivateEstimator(BaseEstimator, ABC):
             )
         told: Self = clone(self)
         named = ("epsilon", "delta", "rho", "ledger", "unit", "budget")
-        return told, fit_budget(**{name: getattr(told, name) for name in named}), source(told.bits)
+        data = data_of(told, X, y, users)
+        means = fit_budget(**{name: getattr(told, name) for name in named}, persons=data.persons)
+        return told, means, source(told.bits), data
+
+    @property
+    def _limits(self) -> Any:
+        """The bounds that the last fit held rows to; of a restored model, its own."""
+        return self.__dict__.get("bounds_", getattr(self, "bounds", None))
 
     def _spend(
         self, plan: Plan, means: FitBudget, compute: Callable[[], _Made], written: Callable[[_Made], Any]

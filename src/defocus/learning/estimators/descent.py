@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defocus.learning.estimators.fit_budget import FitBudget, Plan, Sum, planned
-from defocus.learning.estimators.grid import Floats, Rows
+from defocus.learning.estimators.grid import Floats, Rows, summed
 from defocus.mechanisms import Gaussian
 from defocus.mechanisms.mechanism import IntVector, add
 from defocus.noise import Bits, discrete_gaussian
@@ -250,7 +250,8 @@ def optimum(rows: Rows, loss: Loss, plan: Plan, *, steps: int, ridge: float | No
     """The coefficients that the loss and a ridge prefer: everything here is paid for by the plan."""
     whole, trace = plan.noises
     noise = replace(whole, dimension=rows.width * loss.columns)
-    lengths = trace.sample(int(np.floor(rows.squares() / 2**ROW_BITS).sum()), bits) + 3 * float(trace.sigma)
+    long = summed(np.floor(rows.squares() / 2**ROW_BITS)[:, np.newaxis], rows.persons)
+    lengths = trace.sample(int(long[0]), bits) + 3 * float(trace.sigma)
     curvature = loss.bend * max(lengths, 0.0) / 2**ROW_BITS
     unit = loss.step / 2**ROW_BITS
     mean = float(noise.sigma) * unit / math.sqrt(steps)

@@ -100,10 +100,13 @@ def _opened(ledger: Ledger | str, unit: Unit | None, budget: Budget | None) -> A
     return nullcontext(book) if isinstance(ledger, Ledger) else book
 
 
-def fit_budget(*, epsilon: Any, delta: Any, rho: Any, ledger: Any, unit: Any, budget: Any) -> FitBudget:
+def fit_budget(
+    *, epsilon: Any, delta: Any, rho: Any, ledger: Any, unit: Any, budget: Any, persons: bool = False
+) -> FitBudget:
     """What a fit may cost by these parameters of an estimator, and the ledger that it is charged to.
 
-    A ledger that is named and does not exist is made when the fit is charged, if its total ``budget`` is given.
+    With ``persons``, each row is somebody's, and the ledger protects these persons; without, it protects rows. A ledger
+    that is named and does not exist is made when the fit is charged, if its total ``budget`` is given.
     """
     check_kinds(budget=budget, unit=unit)
     place = place_of(ledger, None, unit)
@@ -112,11 +115,16 @@ def fit_budget(*, epsilon: Any, delta: Any, rho: Any, ledger: Any, unit: Any, bu
     if budget is None or exists(book):
         with _opened(book, unit, budget) as opened:
             protected, total = opened.unit, opened.budget
-    if protected.kind != "rows":
+    if persons and protected.kind != "user":
+        raise InvalidParameterError(
+            f"users= says whose each row is, but the unit is {protected}.",
+            fix='protect persons with unit=dp.user("person") and a ledger that does, or leave users= out.',
+        )
+    if not persons and protected.kind != "rows":
         raise InvalidParameterError(
             f"An estimator sees rows, but the unit is {protected}.",
-            fix="make one row of everything about one person, and say so to the ledger of the person:"
-            ' ledger=ledger.data("people", unit=dp.rows(per_person=1)).',
+            fix="say whose each row is: fit(X, y, users=…); or make one row of everything about one person, and say so"
+            ' to the ledger of the person: ledger=ledger.data("people", unit=dp.rows(per_person=1)).',
         )
     epsilon = 1 if epsilon is None and rho is None else epsilon
     return FitBudget(price(epsilon=epsilon, delta=delta, rho=rho, total=total), book, protected, budget)
@@ -127,7 +135,8 @@ def fit_budget(*, epsilon: Any, delta: Any, rho: Any, ledger: Any, unit: Any, bu
 class Sum:
     """A vector of integer sums that is released ``times`` times over, for a ``share`` of the whole price.
 
-    ``sensitivity`` bounds the L2 norm of what one row adds, in steps of its grid.
+    ``sensitivity`` bounds the L2 norm of what one row adds, or one person (:class:`.grid.Persons`), in steps of its
+    grid.
     """
 
     sensitivity: Number

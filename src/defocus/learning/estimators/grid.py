@@ -15,9 +15,19 @@ diagonal counts twice. Scaled by :math:`\sqrt2`, entries off the diagonal make a
 
 .. math:: \|v\|^2 = 25\sum_i x_i^4 + 49\sum_{i<j} x_i^2x_j^2
     \le 25\Big(\sum_i x_i^4 + 2\sum_{i<j} x_i^2x_j^2\Big) = 25\|x\|^4 .
+
+Persons with several rows (:class:`Persons`). What a row adds to a sum is a vector v of whole numbers with
+:math:`\|v\| \le \Delta`. A person with rows :math:`v_1, \dots, v_k` adds
+:math:`u = \mathrm{trunc}(\frac1k \sum_i v_i)`, each entry rounded towards zero. The ball of radius :math:`\Delta` is
+convex, so the average is in it; rounding an entry towards zero makes it no larger in size, so
+:math:`\|u\| \le \|\frac1k \sum_i v_i\| \le \Delta`. What a person adds depends on that person's rows alone, so one
+who comes or goes moves the sum by at most :math:`\Delta`, whatever k is: as much as one row does without persons.
+Entries that are multiplied after rounding, by 5 and 7 above, keep this, since the average is multiplied as well. With
+one row a person, u = v.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, final
 
@@ -36,12 +46,14 @@ __all__ = [
     "Floats",
     "Held",
     "Matrix",
+    "Persons",
     "Rows",
     "moment_error",
     "moment_sum",
     "moments",
     "noisy_moments",
     "squares",
+    "summed",
     "tallied",
 ]
 
@@ -57,6 +69,8 @@ _WORTH, _MOSTLY = 1 << 16, 0.2
 """From so many entries on, with so few of them not zero, sparse rows are quicker."""
 _CHUNK = 1 << 18
 """How many rows are multiplied at a time; sums over them stay below 2**53 by far."""
+_AT_ONCE = 1 << 20
+"""How many numbers of persons are held at a time."""
 
 
 @final
@@ -113,17 +127,74 @@ def squares(rows: Matrix) -> Floats:
     return norms
 
 
-def tallied(rows: Matrix, weights: Floats) -> IntVector:
-    """The sum of all rows, each times its whole ``weights``, exactly: a matrix with one column for each of them."""
+@final
+class Persons:
+    """Whose each row is: a person adds the average of what the rows of that person add, and a row of nobody nothing.
+
+    Guarantee:
+        One person moves a sum by at most what one row may, in L2 norm, however many rows each has: the proof is at the
+        top of this module.
+    Assumes:
+        No person has :math:`2^{27}` rows or more, so that sums of one person's rows stay below :math:`2^{53}`.
+    """
+
+    __slots__ = ("_members", "_rows", "_starts")
+
+    def __init__(self, owner: NDArray[np.int64]) -> None:
+        order = np.argsort(owner, kind="stable")
+        self._rows = len(owner)
+        self._members = order[np.count_nonzero(owner < 0) :]
+        self._starts = np.searchsorted(owner[self._members], np.arange(int(owner.max(initial=-1)) + 2))
+
+    def averages(self, rows: Matrix, weights: Floats) -> Iterator[IntVector]:
+        """The sums of averages of rows, each times its whole weight, for some persons after the other."""
+        at_once = max(1, _AT_ONCE // rows.shape[1])
+        for first in range(0, len(self._starts) - 1, at_once):
+            starts = self._starts[first : first + at_once + 1]
+            members = self._members[starts[0] : starts[-1]]
+            shape = (len(starts) - 1, self._rows)
+            summed = sp.csr_matrix((weights[members], members, starts - starts[0]), shape) @ rows
+            entries = _data(summed).astype(np.int64)
+            sizes = np.maximum(np.diff(starts), 1)
+            each = np.repeat(sizes, np.diff(summed.indptr)) if sp.issparse(summed) else sizes[:, np.newaxis]
+            _entries(summed, np.sign(entries) * (abs(entries) // each))
+            yield np.asarray(summed.sum(axis=0)).ravel().astype(np.int64)
+
+
+def tallied(rows: Matrix, weights: Floats, persons: Persons | None = None) -> IntVector:
+    """The sum of all rows, each times its whole ``weights``, exactly: a matrix with one column for each of them.
+
+    With ``persons``, the sum over persons of the average of their rows, each entry rounded towards zero. All sums of
+    all estimators are made here.
+    """
     total = np.zeros((rows.shape[1], weights.shape[1]), np.int64)
+    if persons is not None:
+        for column in range(weights.shape[1]):
+            for part in persons.averages(rows, weights[:, column]):
+                total[:, column] += part
+        return total
     for start in range(0, rows.shape[0], _CHUNK):
         part = rows[start : start + _CHUNK].T @ weights[start : start + _CHUNK]
         total += np.asarray(part).astype(np.int64)
     return total
 
 
+def summed(rows: Matrix, persons: Persons | None) -> IntVector:
+    """The sum of all rows of whole numbers, as :func:`tallied`.
+
+    >>> summed(np.array([[3.0, -1.0], [4.0, 0.0], [5.0, 5.0]]), Persons(np.array([0, 0, -1]))).tolist()
+    [3, 0]
+    """
+    return tallied(rows, np.ones((rows.shape[0], 1)), persons)[:, 0]
+
+
 class Rows(Protocol):
     """Rows of whole numbers, however they are kept."""
+
+    @property
+    def persons(self) -> Persons | None:
+        """Whose each row is; None where each is of its own."""
+        ...
 
     @property
     def width(self) -> int:
@@ -149,6 +220,7 @@ class Held:
     """Rows kept as a matrix."""
 
     matrix: Matrix
+    persons: Persons | None = None
 
     @property
     def width(self) -> int:
@@ -165,7 +237,7 @@ class Held:
 
     def tallied(self, weights: Floats) -> IntVector:
         """See the protocol."""
-        return tallied(self.matrix, weights)
+        return tallied(self.matrix, weights, self.persons)
 
 
 def _copied(X: Matrix) -> Matrix:
@@ -212,18 +284,18 @@ def moment_sum(width: int, bits: int, share: float) -> Sum:
     return Sum(_ON * 4**bits, width * (width + 1) // 2, share)
 
 
-def moments(rows: Matrix) -> IntVector:
+def moments(rows: Matrix, persons: Persons | None = None) -> IntVector:
     """The weighted entries on and above the diagonal of the sum of x xᵀ, exactly."""
     dense = rows.toarray() if hasattr(rows, "toarray") else rows
     upper = np.triu_indices(rows.shape[1])
-    return tallied(rows, dense)[upper] * np.where(upper[0] == upper[1], _ON, _OFF)
+    return tallied(rows, dense, persons)[upper] * np.where(upper[0] == upper[1], _ON, _OFF)
 
 
-def noisy_moments(rows: Matrix, noise: Gaussian, bits: Bits) -> NDArray[np.float64]:
+def noisy_moments(rows: Matrix, noise: Gaussian, bits: Bits, persons: Persons | None = None) -> NDArray[np.float64]:
     """The whole symmetric matrix, with noise, in squared steps."""
     width = rows.shape[1]
     upper = np.triu_indices(width)
-    noisy = np.asarray(noise.sample(moments(rows), bits)) / np.where(upper[0] == upper[1], _ON, _OFF)
+    noisy = np.asarray(noise.sample(moments(rows, persons), bits)) / np.where(upper[0] == upper[1], _ON, _OFF)
     matrix = np.zeros((width, width))
     matrix[upper] = noisy
     return matrix + np.triu(matrix, 1).T

@@ -12,7 +12,8 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, TypeVar, final
 
 import numpy as np
@@ -20,16 +21,19 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
-from defocus.errors import InvalidParameterError, UnfitDataError, positive
+from defocus.errors import InvalidParameterError, NotDeclaredError, UnfitDataError, positive
 from defocus.errors.checks import Plain, guarded, number
-from defocus.learning.estimators.grid import Ball, Floats, Matrix
+from defocus.learning.estimators.grid import Ball, Floats, Matrix, Persons
+from defocus.learning.examples import PrivateExamples, owners, said_once
 from defocus.mechanisms.grid import columns_of, declared, read_column
 from defocus.privacy.numbers import nearest
 
 __all__ = [
     "Bounds",
+    "Data",
     "Marks",
     "bounds_of",
+    "data_of",
     "family",
     "held",
     "in_units_of_data",
@@ -37,6 +41,7 @@ __all__ = [
     "marks",
     "numbers",
     "outward",
+    "persons_of",
     "scaled",
     "seen",
     "seen_with",
@@ -278,7 +283,8 @@ def seen_with(
     """Rows to fit, and one target for each, which ``read`` makes numbers or labels of."""
     if y is None:
         raise InvalidParameterError(
-            f"{type(estimator).__name__} requires y to be passed, but the target y is None.", fix="pass fit(X, y)."
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None.",
+            fix="pass fit(X, y), or name the target of a table: examples(inputs, target).",
         )
     rows = seen(estimator, X, reset=True, sparse=sparse)
     target, problem = _attempted(lambda: read(y), _ABOUT_TARGETS)
@@ -287,6 +293,87 @@ def seen_with(
     if len(target) != rows.shape[0]:
         raise UnfitDataError("X and y have different numbers of rows.", fix="pass one target for each row.")
     return rows, target
+
+
+@final
+class Data:
+    """What a fit was handed: rows, targets, and whose each row is. Examples of a table are read when first asked for.
+
+    ``persons`` says whether a unit is a person.
+    """
+
+    def __init__(self, read: Callable[[], tuple[Any, Any, Any]], *, persons: bool) -> None:
+        self._read, self.persons = read, persons
+
+    @cached_property
+    def parts(self) -> tuple[Any, Any, Any]:
+        """Rows, targets and persons."""
+        return self._read()
+
+    @property
+    def X(self) -> Any:  # noqa: N802 -- as scikit-learn calls it
+        """The rows."""
+        return self.parts[0]
+
+    @property
+    def y(self) -> Any:
+        """The targets."""
+        return self.parts[1]
+
+    @property
+    def users(self) -> Any:
+        """Whose each row is."""
+        return self.parts[2]
+
+
+def data_of(told: Any, X: Any, y: Any, users: Any) -> Data:
+    """What is fitted to. Of examples of a table, the ledger and what is declared become parameters of ``told``."""
+    if not isinstance(X, PrivateExamples):
+        return Data(lambda: (X, y, users), persons=users is not None)
+    said_once(X, ledger=told.ledger, y=y, users=users)
+    told.ledger = X.ledger
+    bounds = X.input_bounds
+    usual = {field.name: field.default for field in fields(told)}
+    facts: dict[str, tuple[Any, Callable[[Any], Any]]] = {
+        "bounds": (bounds, lambda ends: _ends(ends, 0 if bounds is None else len(bounds[0]))),
+        "target": (X.target_bounds, lambda ends: _ends(ends, 1)),
+        "classes": (
+            X.target_values,
+            lambda listed: {mark(each) for each in np.asarray(listed, dtype=object).ravel().tolist()},
+        ),
+    }
+    for name, (fact, read) in facts.items():
+        if name not in usual:
+            continue
+        own = getattr(told, name)
+        by_default = repr(own) == repr(usual[name])
+        if fact is not None and by_default:
+            setattr(told, name, fact)
+        elif fact is not None and read(own) != read(fact):
+            raise InvalidParameterError(
+                f"{name}= says something else about the columns than the table does.", fix=f"leave {name}= out."
+            )
+        elif fact is None and by_default and not _goes_without(told, name, usual):
+            raise NotDeclaredError(
+                f"{name}= was not given, and the table does not declare it of every column.",
+                fix=f"declare it, table.declare(days=(0, 30)), before examples(…); or pass {name}=.",
+            )
+    return Data(X.read_examples, persons=X.unit.kind == "user")
+
+
+def _goes_without(told: Any, name: str, usual: Mapping[str, Any]) -> bool:
+    """Whether an estimator finds what is not declared, or holds rows to a norm that was given."""
+    return usual[name] is None and ("norm" not in usual or name != "bounds" or told.norm != usual["norm"])
+
+
+def _ends(declared: Any, features: int) -> list[list[float]]:
+    limits = bounds_of(declared, features)
+    return [limits.low.tolist(), limits.high.tolist()]
+
+
+def persons_of(users: Any, length: int) -> Persons | None:
+    """Whose each row is; None where nobody said. Refused by type and length alone."""
+    return None if users is None else Persons(owners(users, length))
 
 
 def _attempted(check: Callable[[], Any], words: Mapping[str, tuple[str, str]]) -> tuple[Any, Exception | None]:

@@ -17,8 +17,8 @@ from defocus.errors import count
 from defocus.learning.estimators.base import PrivateEstimator
 from defocus.learning.estimators.descent import noised
 from defocus.learning.estimators.fit_budget import Sum, planned
-from defocus.learning.estimators.grid import Ball, Floats, squares
-from defocus.learning.estimators.inputs import held, outward, scaled, seen
+from defocus.learning.estimators.grid import Ball, Floats, Persons, squares, summed
+from defocus.learning.estimators.inputs import held, outward, persons_of, scaled, seen
 from defocus.mechanisms import Gaussian
 from defocus.mechanisms.mechanism import IntVector
 
@@ -93,12 +93,12 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, Pr
     bounds: Any = None
     max_iter: int = 2
 
-    def fit(self, X: Any, y: Any = None) -> "KMeans":
-        """Charge, then fit; ``y`` is not looked at."""
-        del y
-        told, means, drawn = self._told()
+    def fit(self, X: Any, y: Any = None, users: Any = None) -> "KMeans":
+        """Charge, then fit; ``users`` says whose each row is, and ``y`` is not looked at."""
+        told, means, drawn, data = self._told(X, y, users)
         clusters, rounds = count("n_clusters", told.n_clusters), count("max_iter", told.max_iter)
-        rows = seen(self, X, reset=True)
+        rows = seen(self, data.X, reset=True)
+        persons = persons_of(data.users, rows.shape[0])
         width = rows.shape[1]
         moved, norm = scaled(rows, told.bounds, told.norm)
         ball = Ball(norm, _BITS)
@@ -118,25 +118,28 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, Pr
             kept = ball.hold(moved)
             whole = kept.toarray() if hasattr(kept, "toarray") else kept
 
-            def summed(around: Floats, noise: Gaussian) -> tuple[Floats, Floats]:
-                exact = summed_up(whole, around, weight)
+            def measured(around: Floats, noise: Gaussian) -> tuple[Floats, Floats]:
+                exact = summed_up(whole, around, weight, persons)
                 return _read(noised(exact, noise, drawn), weight, float(noise.sigma), ball.radius)
 
             where, many, refine = plan.noises
-            lengths = np.floor(squares(whole) / 2**_BITS).sum()
-            exact = np.array([*whole.sum(axis=0), weight * len(whole), lengths]).astype(np.int64)
+            ones = np.full(len(whole), float(weight))
+            exact = summed(np.column_stack([whole, ones, np.floor(squares(whole) / 2**_BITS)]), persons)
             area = _area(np.asarray(where.sample(exact, drawn), dtype=np.float64), weight, where, ball.radius)
-            sizes, places = summed(np.rint(area.points(cells)), many)
+            sizes, places = measured(np.rint(area.points(cells)), many)
             centres = np.rint(_begun(sizes, places, clusters, area))
             for _ in range(rounds):
-                sizes, places = summed(centres, refine)
+                sizes, places = measured(centres, refine)
                 centres = np.rint(np.where(sizes[:, np.newaxis] > 0, places, centres))
             return centres
 
         centres = self._spend(plan, means, compute, lambda made: made.tolist())
         self.cluster_centers_ = outward(centres * (norm / ball.radius), told.bounds, cut=True)
         self.n_iter_ = rounds
-        self.labels_ = self.predict(X)
+        self.bounds_ = told.bounds
+        self.__dict__.pop("labels_", None)
+        if data.X is X:  # rows of a table have no order to label them in
+            self.labels_ = self.predict(X)
         return self
 
     def predict(self, X: Any) -> NDArray[np.int64]:
@@ -158,9 +161,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, Pr
         """Rows and centres in the units in which distances are measured."""
         check_is_fitted(self)
         rows = seen(self, X, reset=False)
-        kept = held(rows, self.bounds, self.norm)
+        kept = held(rows, self._limits, self.norm)
         dense: Floats = kept.toarray() if hasattr(kept, "toarray") else kept
-        moved, centres = (scaled(points, self.bounds, self.norm)[0] for points in (dense, self.cluster_centers_))
+        moved, centres = (scaled(points, self._limits, self.norm)[0] for points in (dense, self.cluster_centers_))
         return moved, centres
 
 
@@ -172,15 +175,17 @@ def assigned(rows: Floats, centres: Floats) -> NDArray[np.int64]:
     ).astype(np.int64)
 
 
-def summed_up(rows: Floats, centres: Floats, weight: int) -> IntVector:
+def summed_up(rows: Floats, centres: Floats, weight: int, persons: Persons | None = None) -> IntVector:
     """The sum of the rows of each cluster and, last, ``weight`` for each of them: whole numbers, exactly."""
-    total = np.zeros((len(centres), rows.shape[1] + 1), np.int64)
-    for part in _parts(rows, len(centres)):
-        cells = assigned(part, centres)
-        within = sp.csc_matrix((np.ones(len(part)), cells, np.arange(len(part) + 1)), (len(centres), len(part)))
-        total[:, :-1] += np.asarray(within @ part).astype(np.int64)
-        total[:, -1] += weight * np.bincount(cells, minlength=len(centres))
-    return total
+    width = rows.shape[1] + 1
+    total = np.zeros(len(centres) * width, np.int64)
+    for part in _parts(rows, len(centres) + width) if persons is None else [rows]:  # a person's rows may be anywhere
+        beside = np.column_stack([part, np.full(len(part), float(weight))])
+        places = assigned(part, centres)[:, np.newaxis] * width + np.arange(width)
+        ends_at = np.arange(0, beside.size + 1, width)
+        spread = sp.csr_matrix((beside.ravel(), places.ravel(), ends_at), (len(part), total.size))
+        total += summed(spread, persons)
+    return total.reshape(len(centres), width)
 
 
 def _parts(rows: Floats, needed: int) -> Iterator[Floats]:

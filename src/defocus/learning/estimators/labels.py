@@ -96,7 +96,7 @@ def labels(declared: object, purse: FitBudget) -> Labels:
             f"Which classes there are is private, and {price} has no delta to find them with.",
             fix="declare them with classes=[…], or pass epsilon= and delta=.",
         )
-    if purse.unit.per_person not in {None, 1}:
+    if purse.unit.kind == "user" or purse.unit.per_person not in {None, 1}:
         raise NotDeclaredError(
             f"Which classes there are is private, and they are not found where the ledger protects {purse.unit}.",
             fix="declare them with classes=[…].",

@@ -23,13 +23,20 @@ from defocus.learning.estimators.grid import (
     Ball,
     Floats,
     Held,
-    Matrix,
     moment_error,
     moment_sum,
     noisy_moments,
-    tallied,
 )
-from defocus.learning.estimators.inputs import bounds_of, held, in_units_of_data, numbers, scaled, seen, seen_with
+from defocus.learning.estimators.inputs import (
+    bounds_of,
+    held,
+    in_units_of_data,
+    numbers,
+    persons_of,
+    scaled,
+    seen,
+    seen_with,
+)
 from defocus.noise import Bits
 
 __all__ = ["LinearRegression", "shortfalls"]
@@ -107,15 +114,16 @@ class LinearRegression(RegressorMixin, PrivateEstimator):
     alpha: Any = None
     max_iter: int = 400
 
-    def fit(self, X: Any, y: Any = None) -> "LinearRegression":
-        """Charge, then fit."""
-        told, means, drawn = self._told()
+    def fit(self, X: Any, y: Any = None, users: Any = None) -> "LinearRegression":
+        """Charge, then fit; ``users`` says whose each row is."""
+        told, means, drawn, data = self._told(X, y, users)
         if told.solver not in _SOLVERS:
             raise InvalidParameterError("There is no such solver.", fix=f"choose solver= from {', '.join(_SOLVERS)}.")
         aim = bounds_of(told.target, 1)
         ridge = None if told.alpha is None else float(positive("alpha", told.alpha))
         clip, steps = float(in_range("clip", told.clip, 1e-3, 2)), count("max_iter", told.max_iter)
-        rows, values = seen_with(self, X, y, numbers, sparse=True)
+        rows, values = seen_with(self, data.X, data.y, numbers, sparse=True)
+        persons = persons_of(data.users, rows.shape[0])
         rows, norm = scaled(rows, told.bounds, told.norm)
         descends = told.solver == "descent"
         ball = Ball(norm, ROW_BITS if descends else _BITS, _CONSTANT if told.fit_intercept else 0.0)
@@ -125,26 +133,26 @@ class LinearRegression(RegressorMixin, PrivateEstimator):
         middle, half = float(aim.middle[0]), float(aim.half[0])
 
         def compute() -> Floats:
-            whole, aims = ball.hold(rows), np.rint(aim.inward(values) * 2**_BITS)
+            whole, aims = Held(ball.hold(rows), persons), np.rint(aim.inward(values) * 2**_BITS)
             if not descends:
                 return _solved(whole, aims, plan, ridge, drawn)
             loss = Loss(
                 lambda scores: shortfalls(scores, aims, clip), columns=1, step=clip / PULL, bend=1.0, spread=_SPREAD
             )
-            return optimum(Held(whole), loss, plan, steps=steps, ridge=ridge, bits=drawn)[:, 0]
+            return optimum(whole, loss, plan, steps=steps, ridge=ridge, bits=drawn)[:, 0]
 
         w = self._spend(plan, means, compute, lambda made: made.tolist())
         coef = w[np.newaxis, : rows.shape[1]] * (half * ball.radius / (norm * 2**ball.bits))
         intercept = np.array([middle + (half * w[-1] * ball.intercept / 2**ball.bits if told.fit_intercept else 0.0)])
         (self.coef_,), (self.intercept_,) = in_units_of_data(coef, intercept, told.bounds)
-        self.n_iter_ = steps if descends else 1
+        self.n_iter_, self.bounds_ = steps if descends else 1, told.bounds
         return self
 
     def predict(self, X: Any) -> Floats:
         """The expected target of each row, held to the bounds or the ball as when fitting."""
         check_is_fitted(self)
         rows = seen(self, X, reset=False, sparse=True)
-        predicted: Floats = held(rows, self.bounds, self.norm) @ self.coef_ + self.intercept_
+        predicted: Floats = held(rows, self._limits, self.norm) @ self.coef_ + self.intercept_
         return predicted
 
 
@@ -159,12 +167,11 @@ def shortfalls(scores: Floats, aims: Floats, clip: float) -> Floats:
     return clipped
 
 
-def _solved(rows: Matrix, y: Floats, plan: Plan, ridge: float | None, bits: Bits) -> Floats:
+def _solved(rows: Held, y: Floats, plan: Plan, ridge: float | None, bits: Bits) -> Floats:
     """The coefficients for rows and targets measured in units of 2**bits."""
     squared, products = plan.noises
-    width = rows.shape[1]
-    gram = noisy_moments(rows, squared, bits)
-    pulled = noised(tallied(rows, y[:, np.newaxis]), products, bits)[:, 0]
-    floor = moment_error(squared, width)
+    gram = noisy_moments(rows.matrix, squared, bits, rows.persons)
+    pulled = noised(rows.tallied(y[:, np.newaxis]), products, bits)[:, 0]
+    floor = moment_error(squared, rows.width)
     lift = max(0.0, floor - float(np.linalg.eigvalsh(gram)[0])) if ridge is None else ridge * 4**_BITS
-    return np.asarray(np.linalg.solve(gram + lift * np.eye(width), pulled), dtype=np.float64)
+    return np.asarray(np.linalg.solve(gram + lift * np.eye(rows.width), pulled), dtype=np.float64)

@@ -25,7 +25,7 @@ from defocus.learning.estimators.descent import (
 )
 from defocus.learning.estimators.fit_budget import FitBudget, Plan
 from defocus.learning.estimators.grid import Ball, Floats, Held, Rows
-from defocus.learning.estimators.inputs import held, in_units_of_data, scaled, seen, seen_with
+from defocus.learning.estimators.inputs import held, in_units_of_data, persons_of, scaled, seen, seen_with
 from defocus.learning.estimators.labels import Labels, labels, none_found, numbered
 from defocus.learning.estimators.perturbation import Perturbation, objective, output
 from defocus.noise import Bits
@@ -127,14 +127,15 @@ class LogisticRegression(ScoredClassifier):
     C: Any = None
     max_iter: int = 400
 
-    def fit(self, X: Any, y: Any = None) -> "LogisticRegression":
-        """Charge, then fit."""
-        told, means, drawn = self._told()
+    def fit(self, X: Any, y: Any = None, users: Any = None) -> "LogisticRegression":
+        """Charge, then fit; ``users`` says whose each row is."""
+        told, means, drawn, data = self._told(X, y, users)
         if told.solver not in _SOLVERS:
             raise InvalidParameterError("There is no such solver.", fix=f"choose solver= from {', '.join(_SOLVERS)}.")
         declared = labels(told.classes, means)
         ridge = None if told.C is None else 1 / float(in_range("C", told.C, 1e-300, 1e300))
-        rows, target = seen_with(self, X, y, declared.read, sparse=True)
+        rows, target = seen_with(self, data.X, data.y, declared.read, sparse=True)
+        persons = persons_of(data.users, rows.shape[0])
         rows, norm = scaled(rows, told.bounds, told.norm)
         ball = Ball(norm, ROW_BITS, _CONSTANT if told.fit_intercept else 0.0)
         width = rows.shape[1] + bool(told.fit_intercept)
@@ -142,7 +143,7 @@ class LogisticRegression(ScoredClassifier):
             plan = descent_plan(means, declared, width, count("max_iter", told.max_iter))
 
             def compute() -> tuple[NDArray[Any], Floats]:
-                whole = Held(ball.hold(rows))
+                whole = Held(ball.hold(rows), persons)
                 return fitted_by_descent(whole, target, declared, plan, steps=told.max_iter, ridge=ridge, bits=drawn)
 
         else:
@@ -155,7 +156,7 @@ class LogisticRegression(ScoredClassifier):
         classes, w = self._spend(plan, means, compute, lambda made: [made[1].tolist()])
         if not len(classes):
             raise none_found()
-        self.classes_ = classes
+        self.classes_, self.bounds_ = classes, told.bounds
         coef = w[: rows.shape[1]].T * (ball.radius / (norm * 2**ROW_BITS))
         intercept = w[-1] * (ball.intercept / 2**ROW_BITS) if told.fit_intercept else np.zeros(w.shape[1])
         self.coef_, self.intercept_ = in_units_of_data(coef, intercept, told.bounds)
@@ -165,7 +166,7 @@ class LogisticRegression(ScoredClassifier):
     def _scored(self, X: Any) -> Floats:
         check_is_fitted(self)
         rows = seen(self, X, reset=False, sparse=True)
-        scores: Floats = held(rows, self.bounds, self.norm) @ self.coef_.T + self.intercept_
+        scores: Floats = held(rows, self._limits, self.norm) @ self.coef_.T + self.intercept_
         return scores
 
 

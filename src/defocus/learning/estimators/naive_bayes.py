@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, final
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
@@ -15,8 +16,8 @@ from defocus.errors import InvalidParameterError, whole
 from defocus.learning.estimators.base import PrivateEstimator
 from defocus.learning.estimators.descent import noised
 from defocus.learning.estimators.fit_budget import Plan, Sum, planned
-from defocus.learning.estimators.grid import Floats
-from defocus.learning.estimators.inputs import bounds_of, seen, seen_with
+from defocus.learning.estimators.grid import Floats, summed
+from defocus.learning.estimators.inputs import bounds_of, persons_of, seen, seen_with
 from defocus.learning.estimators.labels import labels, none_found, numbered
 from defocus.privacy.numbers import root_up
 
@@ -76,11 +77,12 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):
     n_bins: int = 8
     classes: Any = None
 
-    def fit(self, X: Any, y: Any = None) -> "NaiveBayes":
-        """Charge, then fit."""
-        told, means, drawn = self._told()
+    def fit(self, X: Any, y: Any = None, users: Any = None) -> "NaiveBayes":
+        """Charge, then fit; ``users`` says whose each row is."""
+        told, means, drawn, data = self._told(X, y, users)
         declared, bins = labels(told.classes, means), whole("n_bins", told.n_bins, at_least=2)
-        rows, target = seen_with(self, X, y, declared.read)
+        rows, target = seen_with(self, data.X, data.y, declared.read)
+        persons = persons_of(data.users, rows.shape[0])
         bounds = bounds_of(told.bounds, rows.shape[1])
         if bins > 1 << 16:
             raise InvalidParameterError("n_bins must be at most 65536.", fix="use wider bins.")
@@ -90,17 +92,20 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):
 
         def compute() -> tuple[NDArray[Any], Floats, float]:
             classes = declared.found(target, drawn)
-            cells = np.zeros((max(1, len(classes)), features, bins), np.int64)
-            places = numbered(target, classes)
-            kept = places >= 0
-            np.add.at(cells, (places[kept, None], np.arange(features), bounds.cells(rows[kept], bins)), _ROW)
+            shape = (max(1, len(classes)), features, bins)
+            places = numbered(target, classes)[:, np.newaxis]
+            there = np.where(places < 0, 0.0, float(_ROW)) * np.ones(features)
+            columns = (places.clip(0) * features + np.arange(features)) * bins + bounds.cells(rows, bins)
+            ends_at = np.arange(0, columns.size + 1, features)
+            each = sp.csr_matrix((there.ravel(), columns.ravel(), ends_at), (len(columns), math.prod(shape)))
+            cells = summed(each, persons).reshape(shape)
             noise = replace(plan.noises[0], dimension=cells.size)
             return classes, noised(cells, noise, drawn) / _ROW, float(plan.noises[0].sigma) / _ROW
 
         classes, counts, error = self._spend(plan, means, compute, lambda made: made[1].tolist())
         if not len(classes):
             raise none_found()
-        self.classes_ = classes
+        self.classes_, self.bounds_ = classes, told.bounds
         lifted = np.maximum(counts, min(error, max(1.0, counts.mean() / 2)))
         totals = np.maximum(counts.sum(axis=2).mean(axis=1), error * math.sqrt(bins))
         self.class_log_prior_ = np.log(totals / totals.sum())
@@ -111,7 +116,7 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):
         """The logarithms of the probabilities of the classes."""
         check_is_fitted(self)
         rows = seen(self, X, reset=False)
-        cells = bounds_of(self.bounds, rows.shape[1]).cells(rows, self.feature_log_prob_.shape[2])
+        cells = bounds_of(self._limits, rows.shape[1]).cells(rows, self.feature_log_prob_.shape[2])
         joint = self.class_log_prior_ + self.feature_log_prob_[:, np.arange(rows.shape[1]), cells].sum(axis=2).T
         logarithms: Floats = joint - logsumexp(joint, axis=1, keepdims=True)
         return logarithms

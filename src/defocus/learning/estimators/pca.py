@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from defocus.errors import InvalidParameterError, count
+from defocus.errors import InvalidParameterError, NotDeclaredError, count
 from defocus.learning.estimators.base import PrivateEstimator
 from defocus.learning.estimators.descent import noised
 from defocus.learning.estimators.fit_budget import FitBudget, Sum, planned
-from defocus.learning.estimators.grid import Ball, Floats, moment_sum, noisy_moments, tallied
-from defocus.learning.estimators.inputs import Bounds, bounds_of, outward, scaled, seen
+from defocus.learning.estimators.grid import Ball, Floats, moment_sum, noisy_moments, summed
+from defocus.learning.estimators.inputs import Bounds, bounds_of, outward, persons_of, scaled, seen
 from defocus.mechanisms import Gaussian, RangeFinding
 from defocus.noise import Bits
 from defocus.privacy.events import NOTHING, DiscreteGaussian
@@ -77,11 +77,11 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
     norm: Any = 1.0
     bounds: Any = None
 
-    def fit(self, X: Any, y: Any = None) -> "PCA":
-        """Charge, then fit; ``y`` is not looked at."""
-        del y
-        told, means, drawn = self._told()
-        rows = seen(self, X, reset=True)
+    def fit(self, X: Any, y: Any = None, users: Any = None) -> "PCA":
+        """Charge, then fit; ``users`` says whose each row is, and ``y`` is not looked at."""
+        told, means, drawn, data = self._told(X, y, users)
+        rows = seen(self, data.X, reset=True)
+        persons = persons_of(data.users, rows.shape[0])
         width = rows.shape[1]
         wanted = width if told.n_components is None else count("n_components", told.n_components)
         if wanted > width:
@@ -97,9 +97,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
             whole = ball.hold(held)
             dense = whole.toarray() if hasattr(whole, "toarray") else whole
             squared, plain, number = plan.noises
-            second = noisy_moments(dense, squared, drawn)
-            first = noised(tallied(dense, np.ones((len(dense), 1))), plain, drawn)[:, 0]
-            return second, first, max(1.0, number.sample(len(dense) << _BITS, drawn) / 2**_BITS)
+            second = noisy_moments(dense, squared, drawn, persons)
+            first = noised(summed(dense, persons), plain, drawn)
+            units = int(summed(np.full((len(dense), 1), 2.0**_BITS), persons)[0])
+            return second, first, max(1.0, number.sample(units, drawn) / 2**_BITS)
 
         second, first, rows_about = self._spend(plan, means, compute, lambda made: made[0].tolist())
         unit = norm / ball.radius
@@ -110,22 +111,22 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
         self.explained_variance_ = values[::-1][:wanted].clip(0)
         self.explained_variance_ratio_ = self.explained_variance_ / max(float(values.clip(0).sum()), 1e-300)
         self.mean_ = outward(mean, told.bounds, cut=True)
-        self.n_components_ = wanted
+        self.n_components_, self.bounds_ = wanted, told.bounds
         return self
 
     def transform(self, X: Any) -> Floats:
         """The coordinates of rows along the components; with ``bounds``, of features that go from -1 to 1."""
         check_is_fitted(self)
         rows = seen(self, X, reset=False)
-        moved, mean = (scaled(points, self.bounds, self.norm)[0] for points in (rows, self.mean_[np.newaxis]))
+        moved, mean = (scaled(points, self._limits, self.norm)[0] for points in (rows, self.mean_[np.newaxis]))
         projected: Floats = (np.nan_to_num(moved) - mean) @ self.components_.T
         return projected
 
     def inverse_transform(self, X: Any) -> Floats:
         """Rows with these coordinates."""
         check_is_fitted(self)
-        mean, _ = scaled(self.mean_[np.newaxis], self.bounds, self.norm)
-        return outward(np.asarray(X, dtype=np.float64) @ self.components_ + mean, self.bounds)
+        mean, _ = scaled(self.mean_[np.newaxis], self._limits, self.norm)
+        return outward(np.asarray(X, dtype=np.float64) @ self.components_ + mean, self._limits)
 
     @property
     def _n_features_out(self) -> int:
@@ -185,11 +186,11 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
     with_mean: bool = True
     with_std: bool = True
 
-    def fit(self, X: Any, y: Any = None) -> "StandardScaler":
-        """Charge, then fit; ``y`` is not looked at."""
-        del y
-        told, means, drawn = self._told()
-        rows = seen(self, X, reset=True)
+    def fit(self, X: Any, y: Any = None, users: Any = None) -> "StandardScaler":
+        """Charge, then fit; ``users`` says whose each row is, and ``y`` is not looked at."""
+        told, means, drawn, data = self._told(X, y, users)
+        rows = seen(self, data.X, reset=True)
+        persons = persons_of(data.users, rows.shape[0])
         width = rows.shape[1]
         also, declared = NOTHING, None if told.bounds is None else bounds_of(told.bounds, width)
         if declared is None:
@@ -200,7 +201,7 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
 
         def compute() -> tuple[Bounds, Floats]:
             bounds = _found(rows, finder, drawn) if declared is None else declared
-            noisy = plan.noises[0].sample(_summed(bounds.inward(rows)), drawn)
+            noisy = plan.noises[0].sample(summed(_powers(bounds.inward(rows)), persons), drawn)
             return bounds, np.asarray(noisy, dtype=np.float64) / 2**_BITS
 
         def written(released: tuple[Bounds, Floats]) -> list[Any]:
@@ -245,6 +246,11 @@ def _finder(means: FitBudget, width: int) -> RangeFinding:
     :math:`\varepsilon' = \mu\sqrt{share/d}` owe that share of :math:`\rho = \mu^2/2`, where :math:`1/\mu` is the noise
     ratio that the whole budget covers.
     """
+    if means.unit.kind == "user":
+        raise NotDeclaredError(
+            f"The bounds of features are not found where the ledger protects {means.unit}.",
+            fix="declare them with bounds=(low, high).",
+        )
     ratio = means.least(lambda x: DiscreteGaussian(x * 2**20, 2**20))
     epsilon = min(10.0, math.sqrt(_FINDING / width) / ratio)
     return RangeFinding(epsilon=epsilon, sensitivity=1 if means.replace else means.moves, replace=means.replace)
@@ -263,8 +269,7 @@ def _magnitudes(values: Floats, finder: RangeFinding) -> NDArray[np.int64]:
     return np.bincount(cells, minlength=finder.buckets).astype(np.int64)
 
 
-def _summed(shares: Floats) -> NDArray[np.int64]:
-    """The sums of features that go from -1 to 1, of their squares, and of ones, in steps."""
-    plain, squared = np.rint(shares * 2**_BITS), np.rint(shares**2 * 2**_BITS)
-    parts = [plain.sum(axis=0), squared.sum(axis=0), np.array([float(len(shares) << _BITS)])]
-    return np.concatenate(parts).astype(np.int64)
+def _powers(shares: Floats) -> Floats:
+    """Features that go from -1 to 1, their squares, and one, in steps."""
+    powers: Floats = np.rint(np.column_stack([shares, shares**2, np.ones(len(shares))]) * 2**_BITS)
+    return powers

@@ -100,7 +100,7 @@ class Perturbation:
 
 def output(means: FitBudget, declared: Labels, width: int, ridge: float | None) -> Perturbation:
     """Minimise, round, add noise."""
-    problems = _problems(declared, ridge)
+    problems = _problems(means, declared, ridge)
     rounding = math.ceil(4 * _GAMMA * _STEPS + math.sqrt(width))
     plan = planned(
         means,
@@ -128,7 +128,7 @@ def output(means: FitBudget, declared: Labels, width: int, ridge: float | None) 
 
 def objective(means: FitBudget, declared: Labels, width: int, ridge: float | None) -> Perturbation:
     """Add a random linear term, minimise, round, add noise for what the solver left."""
-    problems = _problems(declared, ridge)
+    problems = _problems(means, declared, ridge)
     if means.moves > 1:
         raise InvalidParameterError(
             f"Objective perturbation is proven for one row added or removed, but this ledger protects {means.unit}.",
@@ -266,7 +266,12 @@ def descended_to(enough: float, gradient: Callable[[Floats], Floats], w: Floats,
     return w
 
 
-def _problems(declared: Labels, ridge: float | None) -> int:
+def _problems(means: FitBudget, declared: Labels, ridge: float | None) -> int:
+    if means.unit.kind == "user":
+        raise InvalidParameterError(
+            f"Perturbation is proven for single rows, but this ledger protects {means.unit}.",
+            fix="leave solver= out: descent counts persons.",
+        )
     if ridge is not None and ridge < _LEAST:
         raise InvalidParameterError(
             f"With C above {1 / _LEAST:g} a solver does not come near enough to the minimum.",

@@ -1,0 +1,140 @@
+"""Private rows for a model: columns of a table as inputs and a target, with what the table knows about them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from defocus.engines.schema import Column, Kind, retyped
+from defocus.engines.syntax import column, named
+from defocus.errors import InvalidParameterError, WrongKindError
+from defocus.ledger import Ledger
+from defocus.privacy.units import Unit
+from defocus.tables.rows import Rows
+
+__all__ = ["Examples", "examples_of"]
+
+_TYPES = {
+    Kind.BOOLEAN: pa.bool_(),
+    Kind.INTEGER: pa.int64(),
+    Kind.NUMBER: pa.float64(),
+    Kind.TEXT: pa.string(),
+    Kind.DATE: pa.date32(),
+    Kind.TIMESTAMP: pa.timestamp("us"),
+}
+"""What a column is of each kind, whichever engine reads it."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Examples:
+    """Rows of a table for a model. Made by :meth:`Table.examples`; nothing is read until a model is fitted.
+
+    Pass it to ``fit`` of an estimator, or to a ``Trainer`` as its data: the ledger, the unit, whose each row is, and
+    bounds and classes are the table's.
+
+    >>> import tempfile
+    >>> import pyarrow as pa
+    >>> import defocus as dp
+    >>> home = tempfile.TemporaryDirectory()
+    >>> people = pa.table({"person": [1, 1, 2], "age": [30, 31, 50]})
+    >>> visits = dp.open(people, unit=dp.user("person"), budget=dp.Budget(1), ledger=f"{home.name}/a", name="visits")
+    >>> visits.declare(age=(18, 90)).examples(["age"])
+    Examples(age; protects everything about one person, added or removed)
+    >>> visits.close(); home.cleanup()
+    """
+
+    rows: Rows
+    ledger: Ledger
+    inputs: tuple[str, ...]
+    target: str | None
+
+    @property
+    def unit(self) -> Unit:
+        """Whom the ledger protects."""
+        return self.ledger.unit
+
+    @property
+    def input_bounds(self) -> tuple[list[float], list[float]] | None:
+        """The declared least and largest values of the inputs; None if one of them has none."""
+        ends = [_ends(self.rows.schema[name]) for name in self.inputs]
+        known = [end for end in ends if end is not None]
+        return ([low for low, _ in known], [high for _, high in known]) if len(known) == len(ends) else None
+
+    @property
+    def target_bounds(self) -> tuple[float, float] | None:
+        """The declared least and largest value of the target."""
+        return None if self.target is None else _ends(self.rows.schema[self.target])
+
+    @property
+    def target_values(self) -> list[Any] | None:
+        """The declared values of the target."""
+        if self.target is None:
+            return None
+        chosen = self.rows.schema[self.target]
+        if chosen.values is None:
+            return [False, True] if chosen.kind is Kind.BOOLEAN else None
+        return [value for value in chosen.values if value is not None]
+
+    def read_examples(self) -> tuple[NDArray[np.float64], Any, list[Any]]:
+        """Inputs, with NULL as NaN; the target, a column of Arrow, or None; and the person of each row.
+
+        The last row is nobody's, so that there always is one. Where each row is a unit of its own, persons are numbers.
+        Rows come in the order of what they hold, so that the same rows are read alike each time.
+        """
+        places = {f"x{place}": name for place, name in enumerate(self.inputs)}
+        places |= {} if self.target is None else {"y": self.target}
+        places |= {} if self.rows.unit is None else {"u": self.rows.unit}
+        read = self.rows.engine.run(self.rows.select([named(column(name), place) for place, name in places.items()]))
+        columns = [
+            read.column(place).cast(_TYPES[self.rows.schema[name].kind], safe=False)
+            for place, name in enumerate(places.values())
+        ]
+        table = pa.table(columns, names=list(places)).sort_by([(place, "ascending") for place in places])
+        number = table.num_rows
+        inputs = np.full((number + 1, len(self.inputs)), np.nan)
+        for place in range(len(self.inputs)):
+            values = table.column(f"x{place}").cast(pa.float64(), safe=False)
+            inputs[:number, place] = values.to_numpy() + 0.0
+        target = None
+        if self.target is not None:
+            own = table.column("y")
+            target = pa.chunked_array([*own.chunks, pa.nulls(1, own.type)], type=own.type)
+        persons = list(range(number)) if self.rows.unit is None else table.column("u").to_pylist()
+        return inputs, target, [*persons, None]
+
+    def __repr__(self) -> str:
+        aim = "" if self.target is None else f" for {self.target}"
+        return f"Examples({', '.join(self.inputs)}{aim}; protects {self.unit})"
+
+
+def examples_of(rows: Rows, ledger: Ledger, inputs: Sequence[str], target: object) -> Examples:
+    """The examples, if these columns can be inputs and a target."""
+    for name in inputs:
+        chosen = rows.schema.usable(name)
+        if not chosen.kind.numeric and chosen.kind is not Kind.BOOLEAN:
+            raise WrongKindError(
+                f"An input is a number, but {name!r:.60} is of kind {chosen.kind}.",
+                fix=f"derive numbers from it: derive(is_a=\"{name:.40} = 'A'\"){retyped(name, chosen.kind)}.",
+            )
+    if target is not None and not isinstance(target, str):
+        raise InvalidParameterError(
+            f"The target is the name of a column, but it is of type {type(target).__name__}.",
+            fix='write examples(["age", "days"], "readmitted").',
+        )
+    if target is not None:
+        rows.schema.usable(target)
+    return Examples(rows, ledger, tuple(inputs), target)
+
+
+def _ends(chosen: Column) -> tuple[float, float] | None:
+    """The declared least and largest value of a column: its bounds, or those of its values."""
+    if chosen.kind is Kind.BOOLEAN:
+        return 0.0, 1.0
+    if chosen.low is not None and chosen.high is not None:
+        return float(chosen.low), float(chosen.high)
+    values = [float(value) for value in chosen.values or () if isinstance(value, int | float)]
+    return (min(values), max(values)) if chosen.kind.numeric and len(set(values)) > 1 else None
