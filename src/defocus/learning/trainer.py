@@ -37,6 +37,7 @@ from defocus.privacy.units import Adjacency, Unit
 
 __all__ = [
     "Trainer",
+    "checked_number",
     "checked_optimizer",
     "checked_parameters",
     "checked_precision",
@@ -120,6 +121,17 @@ def checked_size(size: int | None, counted: int, sampling: object) -> int:
             fix='leave size= out, or use sampling="poisson".',
         )
     return size
+
+
+def checked_number(unit: Unit, place: object, sampling: object) -> None:
+    """Refuse batches that make the number of units public where a person of the ledger may be absent from the data."""
+    view = isinstance(place, Ledger) and place.terms.person is not None
+    absent = unit.adjacency is Adjacency.REPLACE and (view or unit.per_person is not None)
+    if absent and sampling in ("fixed size", "shuffled"):
+        raise InvalidParameterError(
+            "A person of this ledger may be absent from the data, so the number of units is not public.",
+            fix='leave sampling= out, or use sampling="poisson".',
+        )
 
 
 def checked_precision(precision: str) -> torch.dtype | None:
@@ -274,8 +286,7 @@ class Trainer:
             said_once(data, ledger=ledger, users=users, unit=None if unit == data.unit else unit)
             unit, ledger = protected(data.unit), data.ledger
             data, users = tensors_of(data)
-        listed = examples(data, example, probe)
-        unit = protected(unit)
+        listed, unit = examples(data, example, probe), protected(unit)
         checked_unit(unit, users)
         units = Units(listed.length, users)
         declared = checked_size(size, units.count, sampling)
@@ -286,12 +297,7 @@ class Trainer:
         shown = as_metrics(metrics)
         ranks = Ranks()
         place, usual = paying(ranks, ledger, data, unit=unit, budget=budget, size=declared)
-        view = isinstance(place, Ledger) and place.terms.person is not None
-        if sampling in ("shuffled", "fixed size") and (view or unit.per_person) and unit.adjacency is Adjacency.REPLACE:
-            raise InvalidParameterError(
-                "A person of this ledger may be absent from the data, so the number of units is not public.",
-                fix="leave sampling= out.",
-            )
+        checked_number(unit, place, sampling)
         told = usual if delta is None else probability("delta", delta, one=False)
         given = epsilon is not None or rho is not None
         cost = price(epsilon=epsilon, delta=told if rho is None else delta, rho=rho) if given else None

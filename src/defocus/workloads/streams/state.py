@@ -166,7 +166,7 @@ class LedgerCodes:
         """See the protocol."""
         name = f"{self._stream}{before or 'start'} is followed by {after}"
         if self.newest() == before:
-            note(self._ledger, self._digest, "keep a state of a running sum", request=name)
+            _note(self._ledger, self._digest, "keep a state of a running sum", request=name)
         if self.newest() != after:
             raise not_the_newest()
 
@@ -232,7 +232,7 @@ def paid(ledger: Ledger, kept: Mapping[str, Any]) -> Event:
     return charged[0].event
 
 
-def note(ledger: Ledger, digest: str, what: str, *, request: str, who: str | None = None) -> Receipt:
+def _note(ledger: Ledger, digest: str, what: str, *, request: str, who: str | None = None) -> Receipt:
     """An entry that costs nothing, for the purpose of the charge that paid for the stream."""
     paid_for = (entry.purpose for entry in ledger.entries() if entry.kind == CHARGE and entry.hash == digest)
     purpose = next(paid_for, what)
@@ -245,7 +245,7 @@ def take(ledger: Ledger, *, digest: str, number: int, who: str | None) -> None:
     The ledger appends one entry at a time, so of several that try, one comes first.
     """
     name = f"running sum {digest[:32]}: state {number} is left"
-    mine = note(ledger, digest, "resume a running sum", request=name, who=who)
+    mine = _note(ledger, digest, "resume a running sum", request=name, who=who)
     takers = (entry for entry in ledger.entries() if entry.kind == CHARGE and entry.content["request"] == name)
     if next(takers).sequence != mine.sequence:
         raise not_the_newest()
