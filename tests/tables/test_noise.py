@@ -5,6 +5,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -158,3 +159,19 @@ def test_rows_of_a_person_without_a_column_move_cells_by_no_more_than_is_charged
     (event,) = charged
     assert isinstance(event, DiscreteLaplace)
     assert 0 < moved <= event.sensitivity
+
+
+def test_a_number_of_rows_that_depends_on_what_they_hold_is_not_exact(tmp_path: Path) -> None:
+    """A filter inside a view, and lines that cannot be read, leave rows out for what is in them."""
+    with duckdb.connect(tmp_path / "c.duckdb") as connection:
+        connection.execute("CREATE TABLE t AS SELECT range AS i, range % 3 AS ill FROM range(90)")
+        connection.execute("CREATE VIEW sick AS SELECT * FROM t WHERE ill = 1")
+        connection.execute("CREATE VIEW same AS SELECT * FROM t")
+    (tmp_path / "a.csv").write_text("x\n1\n2\n", encoding="utf-8")
+    owed = {}
+    for name, data in (("sick", "c.duckdb"), ("same", "c.duckdb"), ("t", "c.duckdb"), ("csv", "a.csv")):
+        said: dict[str, Any] = {"unit": dp.rows(replace=True), "budget": dp.Budget(1)}
+        more = {} if name == "csv" else {"table": name}
+        with dp.open(tmp_path / data, ledger=tmp_path / f"{name}.ledger", name=name, **said, **more) as table:
+            owed[name] = table.agg(n=dp.count()).preview(epsilon=0.5).event
+    assert [name for name, event in owed.items() if event == NOTHING] == ["same", "t"]

@@ -93,7 +93,7 @@ class Query:
             unit=self.ledger.unit,
             keys=None if self.keys is None else self.keys.number,
             weights=self.weights,
-            everything=not self.by and not self.rows.steps and not self.rows.words,
+            everything=not self.by and self.rows.number_is_declared,
         )
 
     def preview(self, *, epsilon: Number, delta: Number | None = None) -> Preview:
