@@ -170,8 +170,8 @@ def test_a_number_of_rows_that_depends_on_what_they_hold_is_not_exact(tmp_path: 
     (tmp_path / "a.csv").write_text("x\n1\n2\n", encoding="utf-8")
     owed = {}
     for name, data in (("sick", "c.duckdb"), ("same", "c.duckdb"), ("t", "c.duckdb"), ("csv", "a.csv")):
-        said: dict[str, Any] = {"unit": dp.rows(replace=True), "budget": dp.Budget(1)}
-        more = {} if name == "csv" else {"table": name}
-        with dp.open(tmp_path / data, ledger=tmp_path / f"{name}.ledger", name=name, **said, **more) as table:
+        said: dict[str, Any] = {"unit": dp.rows(replace=True), "budget": dp.Budget(1), "name": name}
+        said |= {} if name == "csv" else {"table": name}
+        with dp.open(tmp_path / data, ledger=tmp_path / f"{name}.ledger", **said) as table:
             owed[name] = table.agg(n=dp.count()).preview(epsilon=0.5).event
     assert [name for name, event in owed.items() if event == NOTHING] == ["same", "t"]
