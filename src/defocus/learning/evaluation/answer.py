@@ -138,13 +138,13 @@ class EvaluationAnswer(Answer):
         """At each threshold, how many of the second class (recall) and of the first (false positives) score as much."""
         self._needs(scores=True)
         negative, positive, edges = self._scored(None)
-        chosen = [np.arange(len(negative)) >= place for place in range(len(negative) + 1)]
+        chosen = [(np.arange(len(negative)) >= place).astype(np.float64) for place in range(len(negative) + 1)]
         one = np.ones(len(negative))
         return self._view(
             {"threshold": edges.tolist()},
             (
-                self._column("recall", [self._share(1.0 * each, one, positive) for each in chosen]),
-                self._column("false_positive_rate", [self._share(1.0 * each, one, negative) for each in chosen]),
+                self._column("recall", [self._share(each, one, positive) for each in chosen]),
+                self._column("false_positive_rate", [self._share(each, one, negative) for each in chosen]),
             ),
             "ROC curve",
         )

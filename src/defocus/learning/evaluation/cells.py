@@ -150,7 +150,7 @@ class Layout:
 
     def _sums(self, foretold: Floats, targets: Floats) -> tuple[Any, Any, Any]:
         """What a row adds to each sum; nothing where its target or its prediction is missing."""
-        there = ~(np.isnan(foretold) | np.isnan(targets))
+        there: NDArray[np.bool_] = np.isfinite(foretold) & np.isfinite(targets)
         aim, miss = np.where(there, targets, 0.0), np.where(there, np.abs(foretold - targets), 0.0)
         added = np.column_stack([np.ones(len(aim)), miss, miss * miss, (miss * miss) * (miss * miss), aim, aim * aim])
         weights = np.rint(np.clip(added, 0.0, 1.0) * self.unit)

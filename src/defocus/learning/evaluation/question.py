@@ -130,7 +130,7 @@ class Evaluation:
                     rows, targets, owner = rows[kept], targets[kept], owner[kept]
                     groups = None if groups is None else groups[kept]
                 scores = self.scorer.scores(rows, layout.near)
-                persons = Persons(np.unique(owner, return_inverse=True)[1]) if layout.persons else None
+                persons = None if owner is None or not layout.persons else Persons(owner)
                 exact = layout.counted(scores, targets, groups, persons)
                 return shown(noise.mechanism.sample(exact, drawn), receipt)
 
@@ -204,7 +204,7 @@ class Evaluation:
 
     def _typical(self, layout: Layout, noise: Noise, rows: int) -> EvaluationAnswer:
         """What cells of so many rows might be: no row is looked at."""
-        share, tables = rows / layout.parts, []
+        share, tables = rows / layout.parts, list[Any]()
         for parts, lines, outcomes in layout.shapes:
             table = np.zeros((parts, lines, outcomes))
             if layout.kind == "number":
