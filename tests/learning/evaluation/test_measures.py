@@ -43,7 +43,8 @@ def test_errors_of_the_area_are_as_large_as_noise_and_sampling_make_them() -> No
     variance = 9.0
     with_noise, drawn = [], []
     for _ in range(1500):
-        with_noise.append(area(*(each + RNG.normal(0, 3, 20) for each in truth), 0.0, ties=True).value)
+        shaken = [each + RNG.normal(0, 3, 20) for each in truth]
+        with_noise.append(area(shaken[0], shaken[1], 0.0, ties=True).value)
         again = RNG.integers(0, 3000, 3000)
         drawn.append(area(*cells(SCORES[again], LABELS[again]), 0.0, ties=True).value)
     said = area(*truth, variance, ties=True)

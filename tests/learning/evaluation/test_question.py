@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pytest
 import scipy.sparse
@@ -24,7 +23,7 @@ from defocus.errors import (
     UnfitDataError,
 )
 from defocus.learning import EvaluationAnswer, evaluate
-from defocus.learning.evaluation import question
+from defocus.learning.evaluation.cells import Layout
 from defocus.mechanisms import Laplace
 from defocus.noise.testing import seeded
 
@@ -155,7 +154,7 @@ def test_groups_and_gaps(book: dp.Ledger) -> None:
     asked = evaluate(MODEL, X, Y, ledger=book, groups=GROUP, group_names=["A", "B"])
     answer = asked.release(epsilon=50, bits=seeded(1))
     right = MODEL.predict(X) == Y
-    shares = [right[GROUP == name].mean() for name in ("A", "B")]
+    shares = [right[name == GROUP].mean() for name in ("A", "B")]
     assert list(answer.groups.keys["group"]) == ["A", "B", "(other)"]
     assert answer.groups["accuracy"].values[:2] == pytest.approx(shares, abs=2e-3)
     assert math.isnan(answer.groups["accuracy"].values[2])
@@ -251,9 +250,8 @@ def test_numbers(book: dp.Ledger) -> None:
 
 
 def test_odd_rows_have_an_outcome(book: dp.Ledger) -> None:
-    rows = pd.DataFrame({"a": X[:, 0], "b": pd.Series(X[:, 1].astype(object))})
-    rows.loc[0, "b"] = "nonsense"
-    rows.loc[1, "a"] = np.inf
+    rows = X.astype(object)
+    rows[0, 1], rows[1, 0] = "nonsense", np.inf
     labels: list[Any] = Y.tolist()
     labels[2:5] = [7, None, {}]
     groups: list[Any] = GROUP.tolist()
@@ -285,13 +283,13 @@ def test_an_answer_is_recalled_by_its_request_and_by_no_other_question(book: dp.
     assert np.array_equal(first.cells, again.cells)
     assert str(first) == str(again)
     other = LogisticRegression().fit(X[:50], Y[:50])
-    for question_, price in (
+    for question, price in (
         (evaluate(other, X, Y, ledger=book), 1),
         (evaluate(MODEL, X, Y, ledger=book, threshold=0.4), 1),
         (asked, 2),
     ):
         with pytest.raises(InvalidParameterError, match="another question"):
-            question_.release(epsilon=price, request="May")
+            question.release(epsilon=price, request="May")
     assert charges(book) == 1
 
 
@@ -299,7 +297,7 @@ def test_what_goes_wrong_after_the_charge_is_not_told(book: dp.Ledger, monkeypat
     def broken(*_: Any) -> Any:
         raise ValueError("patient 17")
 
-    monkeypatch.setattr(question.Layout, "counted", broken)
+    monkeypatch.setattr(Layout, "counted", broken)
     with pytest.raises(QuestionFailedError) as failure:
         evaluate(MODEL, X, Y, ledger=book).release(epsilon=1)
     assert "17" not in str(failure.value)
