@@ -61,7 +61,9 @@ def evaluated(settings: dict[str, Any], kind: str, owned: int | None = None, odd
         added = list(added) * (owned or 1)
         rows, targets = build([*X, *(row for row, _ in added)]), _targets([*Y, *(y for _, y in added)], kind)
         groups = [*("AB"[i % 2] for i in range(ROWS)), *(y for _, y in added)]
-        users = {} if owned is None else {"users": [*(i // 2 for i in range(ROWS)), *[odd_user] * len(added)]}
+        users: dict[str, Any] = (
+            {} if owned is None else {"users": [*(i // 2 for i in range(ROWS)), *[odd_user] * len(added)]}
+        )
         terms: Any = {
             "budget": dp.Budget(50),
             "unit": dp.rows() if owned is None else dp.user("person"),

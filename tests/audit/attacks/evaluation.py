@@ -28,7 +28,7 @@ def _attack(folder: Path, runs: int, unit: Unit, *, more: int) -> Attack:
         here = np.repeat(np.arange(runs), _OTHERS + extra)
         place = np.tile(np.arange(_OTHERS + extra), runs)
         who = here * (_OTHERS + 1) + np.minimum(place, _OTHERS)
-        users = {"users": who} if unit.kind == "user" else {}
+        users: dict[str, Any] = {"users": who} if unit.kind == "user" else {}
         return dp.learning.evaluate(
             _sure,
             np.zeros((len(here), 1)),
