@@ -27,7 +27,7 @@ from defocus.privacy.budgets import Budget
 __all__ = ["EvaluationAnswer", "measured"]
 
 _BINS = 10
-OTHER = "(other)"
+_OTHER = "(other)"
 """What rows are called that are of no class or group that was named."""
 
 
@@ -47,6 +47,17 @@ class EvaluationAnswer(Answer):
         An ``error`` is the standard error of the noise. An interval holds, with 95 %, what the measure would be on
         the many rows that these were drawn from: it covers noise, sampling, and what buckets may hide. By the delta
         method, so it is good from some hundred rows on. A measure of too few rows is NaN.
+
+    >>> import tempfile
+    >>> import defocus as dp
+    >>> home = tempfile.TemporaryDirectory()
+    >>> X = np.linspace(0, 1, 2000).reshape(-1, 1)
+    >>> terms = {"ledger": f"{home.name}/a.ledger", "budget": dp.Budget(2), "classes": [0, 1]}
+    >>> answer = dp.learning.evaluate(lambda rows: rows[:, 0], X, X[:, 0] > 0.4, **terms).release(epsilon=1)
+    >>> low, high = answer.interval(column="accuracy")
+    >>> 0.8 < low < high < 1, answer.classes.names, len(answer.confusion)
+    (True, ['class', 'recall', 'precision'], 7)
+    >>> home.cleanup()
     """
 
     cells: Floats
@@ -85,7 +96,7 @@ class EvaluationAnswer(Answer):
         guesses = [*names, "(none)"]
         return self._view(
             {
-                "label": [*(label for label in names for _ in guesses), OTHER],
+                "label": [*(label for label in names for _ in guesses), _OTHER],
                 "predicted": [*(guess for _ in names for guess in guesses), "(any)"],
             },
             (self._counts("rows", np.append(counts[:-1], counts[-1, -1]), np.append(np.tile(summed, len(names)), 1)),),
@@ -153,7 +164,7 @@ class EvaluationAnswer(Answer):
     def groups(self) -> Released:
         """The measures of each group, and how many rows it has."""
         self._needs(groups=True)
-        keys = {"group": [*_names(self.layout.groups), OTHER]}
+        keys = {"group": [*_names(self.layout.groups), _OTHER]}
         found = [self._of(place) for place in range(self.layout.parts)]
         return self._view(keys, self._columns(found, 0), "measures of each group")
 

@@ -56,6 +56,17 @@ class Evaluation:
         about every row, counts, and adds noise to the counts (:mod:`.cells`). What the model says about a row decides
         about that row alone (:mod:`.scores`); where it fails, the row has no score. Whatever fails afterwards keeps the
         charge and says nothing about a row.
+
+    >>> import tempfile
+    >>> import defocus as dp
+    >>> home = tempfile.TemporaryDirectory()
+    >>> X = np.linspace(0, 1, 2000).reshape(-1, 1)
+    >>> terms = {"ledger": f"{home.name}/a.ledger", "budget": dp.Budget(2), "classes": [0, 1]}
+    >>> asked = dp.learning.evaluate(lambda rows: rows[:, 0], X, X[:, 0] > 0.4, **terms, expected_rows=2000)
+    >>> rows, error, _ = asked.preview(epsilon=1).columns[0].by_size[0]
+    >>> asked, rows, round(error, 3)
+    (Evaluation(how well a model predicts 2 classes), 2000, 0.004)
+    >>> home.cleanup()
     """
 
     scorer: Scorer
@@ -297,8 +308,8 @@ def evaluate(
     >>> terms = {"ledger": f"{home.name}/a.ledger", "budget": dp.Budget(2), "classes": [0, 1]}
     >>> asked = evaluate(lambda rows: rows[:, 0], X, X[:, 0] > 0.4, **terms)
     >>> answer = asked.release(epsilon=1)
-    >>> 0.8 < answer["accuracy"].values[0] < 1, answer.confusion.names
-    (True, ['label', 'predicted', 'rows'])
+    >>> answer.names[:2], answer.confusion.names
+    (['accuracy', 'auc'], ['label', 'predicted', 'rows'])
     >>> home.cleanup()
     """
     examples = X if isinstance(X, PrivateExamples) else None
