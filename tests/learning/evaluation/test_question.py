@@ -339,6 +339,7 @@ def test_purposes_of_the_data_are_held(tmp_path: Path) -> None:
         ({"groups": np.zeros(N), "group_names": ["A", "B"]}, UnfitDataError, "labels are numbers"),
         ({"users": np.arange(N)}, InvalidParameterError, "whose each row is"),
         ({"threshold": 1}, InvalidParameterError, "threshold"),
+        ({"expected_rows": 0}, InvalidParameterError, "expected_rows"),
         ({"classes": ["a", "b"]}, InvalidParameterError, "classes"),
         ({"ledger": None}, NotDeclaredError, "in memory"),
         ({"unit": dp.user("id")}, InvalidParameterError, "protects"),

@@ -169,7 +169,7 @@ def edges_of(buckets: Any, threshold: Any, *, expected: int | None, variance: fl
     """
     cut = float(probability("threshold", threshold, zero=False, one=False))
     if buckets is None:
-        rows = 1000 if expected is None else count("rows", expected)
+        rows = 1000 if expected is None else expected
         best = (rows / 8 / np.sqrt(0.1 * variance)) ** (2 / 3)
         buckets = 2 * round(float(np.clip(best, _FEWEST, _MOST)) / 2)
     if hasattr(buckets, "__len__"):

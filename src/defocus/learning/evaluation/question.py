@@ -13,7 +13,14 @@ from sklearn.base import BaseEstimator
 
 from defocus.answers import Effect, Preview, PreviewColumn, Rule
 from defocus.answers.rules import rules_of
-from defocus.errors import InvalidParameterError, LedgerDamagedError, NotDeclaredError, Number, UnfitDataError
+from defocus.errors import (
+    InvalidParameterError,
+    LedgerDamagedError,
+    NotDeclaredError,
+    Number,
+    UnfitDataError,
+    count,
+)
 from defocus.errors.checks import guarded
 from defocus.learning.estimators.grid import Matrix, Persons
 from defocus.learning.estimators.inputs import bounds_of, numbers, seen_with
@@ -100,7 +107,7 @@ class Evaluation:
                 replan=lambda other: self._planned(ledger, epsilon, other, rho)[2].mechanism.event,
                 ledger=ledger,
                 rules=self._rules(layout),
-                foretold=("errors are foretold for classes of one size, scores all over, and four of five right",),
+                foretold=("errors are foretold for classes of one size and scores that are spread from 0 to 1",),
             )
 
     def release(
@@ -281,7 +288,8 @@ def evaluate(
         See :class:`Evaluation`. What is refused here is refused by types, shapes and what the model does on synthetic
         rows; no value of a row is looked at.
     Assumes:
-        The model is not trained on these rows, or was released; it is public, and so are all parameters.
+        The model is public, and so are all parameters: it was trained on other rows, or on these privately. A model
+        that learned from these rows exactly is moved by each of them, which no noise here hides.
 
     Args:
         model: has ``predict_proba`` or ``predict``, or is a function from an array of rows to scores: of the second of
@@ -348,6 +356,8 @@ def evaluate(
     near = None if ends is None else (ends.low, ends.high)
     scoring = scoring_of(model, columns.classes, features, near, limits=columns.limits)
     cut = edges_of([], threshold, expected=None, variance=1.0)
+    if expected_rows is not None:
+        count("expected_rows", expected_rows)
     if buckets is None and scoring.kind != "score":
         buckets = [] if scoring.kind == "labels" else _BUCKETS
     layout = Layout(
