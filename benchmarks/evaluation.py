@@ -22,7 +22,7 @@ from sklearn.metrics import roc_auc_score
 
 import defocus as dp
 
-EPSILONS, SIZES, MEASURES = (0.1, 1.0), (1000, 5000, 20_000), ("accuracy", "auc")
+EPSILONS, SIZES, MEASURES = (0.1, 1.0), (1000, 5000), ("accuracy", "auc")
 
 
 def made_up() -> tuple[Any, Any]:
@@ -30,6 +30,12 @@ def made_up() -> tuple[Any, Any]:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(48_842, 8))
     return X, (rng.random(len(X)) < 1 / (1 + np.exp(1.5 - X @ np.linspace(1, -1, 8)))).astype(int)
+
+
+def function(model: Any) -> Any:
+    """The scores of a logistic regression, without the checks that scikit-learn makes for each row that goes alone."""
+    coefficients, intercept = model.coef_[0], model.intercept_[0]
+    return lambda rows: 1 / (1 + np.exp(-(rows @ coefficients + intercept)))
 
 
 def exact(model: Any, X: Any, y: Any) -> dict[str, float]:
@@ -47,7 +53,9 @@ def measured(model: Any, X: Any, y: Any, *, size: int, epsilon: float, draws: in
         with dp.Ledger.open(f"{home}/adult.ledger", **terms) as ledger:
             for _ in range(draws):
                 some = rng.integers(0, X.shape[0], size)
-                asked = dp.learning.evaluate(model, X[some], y[some], ledger=ledger, expected_rows=size)
+                asked = dp.learning.evaluate(
+                    function(model), X[some], y[some], classes=[0, 1], ledger=ledger, expected_rows=size
+                )
                 answer, here = asked.release(epsilon=epsilon), exact(model, X[some], y[some])
                 parts = dp.learning.evaluation.answer.measured(answer)
                 for name in MEASURES:
@@ -86,7 +94,7 @@ def main() -> None:
             took = (time.perf_counter() - start) / given.draws
             for name, (error, rows, others, reach) in found.items():
                 held = f"{rows:9.3f}  {others:11.3f}  {reach:17.4f}"
-                print(f"{epsilon:7g}  {size:5d}  {name:8s}  {error:.4f}  {held}  {took:.3f}")
+                print(f"{epsilon:7g}  {size:5d}  {name:8s}  {error:.4f}  {held}  {took:.3f}", flush=True)
 
 
 if __name__ == "__main__":

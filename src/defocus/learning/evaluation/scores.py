@@ -7,11 +7,12 @@ where a batch has another size; then one row more could move every other row acr
 Guarantee:
     The outcome of a row is the one that the model gives for this row in a batch of its own. Rows go through the model
     together for speed only: a row whose outcome could be another if its score were off by :data:`MARGIN` is asked again
-    alone, as is one that is not finite or has no score, and all rows where a batch fails. Models that name
-    classes and give no score are asked row by row, since nothing tells how close a decision was.
+    alone, as is one that has no score, and all rows where a batch fails. Rows with numbers that are not finite, or
+    larger than the trial says rounding allows, never go with others. Models that name classes and give no score are
+    asked row by row, since nothing tells how close a decision was.
     Before anything is charged, the model is tried on synthetic rows (of the shape of the data and none of its values).
-    It is refused if a row scores differently beside others, beside rows that are huge or no numbers, or when it is
-    asked again later; if rounding moves scores by more than a fiftieth of the margin, rows are asked one by one.
+    It is refused if a row scores differently beside others, or when it is asked again after rows that are huge or no
+    numbers. As far as rounding moves scores by more than a fiftieth of the margin, rows are asked one by one.
 Assumes:
     A model that treats synthetic rows apart treats private ones apart, up to rounding that stays below the margin, and
     keeps nothing of one row for another by a way that the trial does not reach.
@@ -44,6 +45,8 @@ _WOBBLE, _DEPENDENT = MARGIN / 50, 1e-3
 """What rounding may do to scores of rows that go together; and from where on it is not rounding."""
 _CHUNK = 1 << 10
 _TRIED = 12
+_SCALES = (1.0, 50.0, 1e4)
+"""How many times larger than the bounds, or than one, numbers may be in rows that go together."""
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 Near: TypeAlias = Callable[[Floats], NDArray[np.bool_]]
@@ -88,8 +91,8 @@ class Scorer:
     """A model that was tried; see the module."""
 
     scoring: Scoring
-    alone: bool
-    """Whether rows are always asked one by one."""
+    reach: Floats
+    """The largest numbers of rows that go together; zero where all are asked one by one."""
     fingerprint: str
     """What the model said about synthetic rows, by which it is known again."""
 
@@ -103,8 +106,8 @@ class Scorer:
 
     def _chunk(self, part: Floats, near: Near) -> Floats:
         said = np.full((len(part), self.scoring.width), np.nan)
-        usual = np.flatnonzero(np.isfinite(part).all(axis=1))
-        if not self.alone and len(usual):
+        usual = np.flatnonzero((np.abs(part) <= self.reach).all(axis=1)) if self.reach.any() else []
+        if len(usual):
             together = _asked(self.scoring, part[usual])
             if together is not None:
                 said[usual] = together
@@ -116,26 +119,24 @@ class Scorer:
 
 def scorer(scoring: Scoring, features: int, bounds: Sequence[Any] | None) -> Scorer:
     """Try a model on synthetic rows, and refuse it where rows are not kept apart."""
-    rows, usual = _made_up(features, bounds)
+    usual, more, odd = _made_up(features, bounds)
+    rows = np.vstack([usual, *more, odd])
     with silence():
         alone = np.array([_one(scoring, row) for row in rows])
-        if np.isnan(alone[:usual]).all():
+        if np.isnan(alone[: len(usual)]).all():
             raise UnfitModelError(
                 f"The model gives no score for a synthetic row of {features} numbers.",
                 fix="pass bounds=(least, largest) if its inputs must lie in a range, or a function from an array of"
                 " rows to scores.",
             )
-        finite = np.flatnonzero(np.isfinite(rows).all(axis=1) & (np.abs(rows) < 1e6).all(axis=1))
-        some, every = np.arange(usual), np.arange(len(rows))
-        companies = [some, some[::-1], some[: usual // 2], finite, every, every[::-1]]
-        companies += [np.append(every[usual:], place) for place in some[:3]]
-        companies += [np.tile(some, _CHUNK // usual + 1)[:_CHUNK], np.tile(finite, 9)]
-        moved = 0.0
-        for company in companies:
-            together = _asked(scoring, rows[company])
-            if together is not None:
-                known = company < usual if scoring.kind == "labels" else np.full(len(company), True)
-                moved = max(moved, _gap(together[known], alone[company[known]]))
+        moved, known, limit = _moved(scoring, usual, alone), len(usual), 0.0
+        for scale, family in zip(_SCALES, more, strict=True):
+            known += len(family)
+            if scoring.kind in {"labels", "number"} or moved > _WOBBLE:
+                break
+            if _moved(scoring, rows[:known], alone) > _WOBBLE:
+                break
+            limit = scale
         again = np.array([_one(scoring, row) for row in rows])
     if moved > _DEPENDENT:
         raise DependentExamplesError(
@@ -148,7 +149,19 @@ def scorer(scoring: Scoring, features: int, bounds: Sequence[Any] | None) -> Sco
             fix="pass a model that draws nothing at random and keeps nothing between calls: in eval() mode.",
         )
     digest = hashlib.sha256(repr((scoring.kind, features)).encode() + np.round(alone, 6).tobytes()).hexdigest()
-    return Scorer(scoring, scoring.kind in {"labels", "number"} or moved > _WOBBLE, digest)
+    return Scorer(scoring, limit * more[0][-1], digest)
+
+
+def _moved(scoring: Scoring, rows: Floats, alone: Floats) -> float:
+    """How far scores move where rows go together: in several orders, in small batches and in a large one."""
+    every = np.arange(len(rows))
+    few = [every[start : start + 3] for start in range(0, len(rows), 3)]
+    furthest = 0.0
+    for company in (every, every[::-1], *few, np.tile(every, _CHUNK // len(rows) + 1)[:_CHUNK]):
+        together = _asked(scoring, rows[company])
+        if together is not None:
+            furthest = max(furthest, _gap(together, alone[company]))
+    return furthest
 
 
 def _called(model: Any, *ways: str) -> tuple[Callable[[Any], Any], str]:
@@ -233,15 +246,16 @@ def _gap(one: Floats, other: Floats) -> float:
     return math.inf if (np.isnan(one) != np.isnan(other)).any() else float(np.nanmax(apart, initial=0.0))
 
 
-def _made_up(features: int, bounds: Sequence[Any] | None) -> tuple[Floats, int]:
-    """Rows that are nobody's: ordinary ones first, and how many these are; then whole, tiny, huge ones and no numbers.
+def _made_up(features: int, bounds: Sequence[Any] | None) -> tuple[Floats, list[Floats], Floats]:
+    """Rows that are nobody's: ordinary ones, families on several scales that end with the largest, and odd ones.
 
     They are the same each time: multiples of the golden ratio, modulo one.
     """
     low, high = (np.asarray(end, dtype=np.float64) for end in ((-1.0, 1.0) if bounds is None else bounds))
     places = (np.arange(1, _TRIED * features + 1) * _GOLDEN % 1).reshape(_TRIED, features)
     usual = low + (high - low) * places
-    flat = [np.full(features, value) for value in (0.0, 1.0, np.nan, np.inf, -np.inf, 1e12, -1e308)]
+    largest = np.broadcast_to(np.maximum(np.abs(low), np.abs(high)), (features,))
+    family = np.vstack([usual, np.rint(usual[:4]), 1e-3 * usual[:3], np.zeros(features), largest])
+    flat = [np.full(features, value) for value in (np.nan, np.inf, -np.inf, 1e12, -1e308)]
     holes = np.where(np.arange(features) % 2 == 0, np.nan, usual[0])
-    rows = np.vstack([usual, np.rint(usual[:4]), 1e-3 * usual[:3], 50 * usual[:3], 1e9 * usual[:2], *flat, holes])
-    return rows, len(usual)
+    return usual, [scale * family for scale in _SCALES], np.vstack([*flat, holes])
