@@ -242,3 +242,14 @@ def test_a_model_cannot_change_the_rows() -> None:
     rows = X[:5].copy()
     tried(writing).scores(rows, layout().near)
     assert np.array_equal(rows, X[:5])
+
+
+def test_a_plain_product_is_no_mixing_of_rows() -> None:
+    """Huge numbers of both signs add up differently in another order, which is rounding."""
+    weights = np.sin(np.arange(100.0))
+
+    def product(rows: Any) -> Any:
+        return 1 / (1 + np.exp(-(rows @ weights - 1.5)))
+
+    found = scorer(scoring_of(product, TWO, 100, None, limits=(0.0, 1.0)), 100, None)
+    assert found.reach.min() >= 50
