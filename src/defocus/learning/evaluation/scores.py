@@ -106,7 +106,7 @@ class Scorer:
 
     def _chunk(self, part: Floats, near: Near) -> Floats:
         said = np.full((len(part), self.scoring.width), np.nan)
-        usual = np.flatnonzero((np.abs(part) <= self.reach).all(axis=1)) if self.reach.any() else []
+        usual = np.flatnonzero((np.abs(part) <= self.reach).all(axis=1) & self.reach.any())
         if len(usual):
             together = _asked(self.scoring, part[usual])
             if together is not None:
