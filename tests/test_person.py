@@ -125,6 +125,21 @@ def estimator_of_a_table(ledger: dp.Ledger) -> Any:
     return dp.learning.NaiveBayes(epsilon=1, delta=1e-6).fit(examples)
 
 
+def evaluation(ledger: dp.Ledger) -> Any:
+    examples = visits(ledger).derive(long="days > 4").examples("days", "long", group="ward")
+    return dp.learning.evaluate(lambda rows: rows[:, 0] / 30, examples).release(epsilon=1)
+
+
+def evaluation_of_persons(ledger: dp.Ledger) -> Any:
+    owners = np.arange(VISITS) % PATIENTS
+    X = features()[owners]
+    view = ledger.data("scored by patient")
+    asked = dp.learning.evaluate(
+        lambda rows: rows[:, 0] / 2 + 0.5, X, X[:, 1] > 0, ledger=view, classes=[0, 1], users=owners
+    )
+    return asked.release(epsilon=1)
+
+
 def workload(ledger: dp.Ledger) -> Any:
     view = ledger.data("stays", unit=dp.rows(per_person=3))
     plan = dp.workloads.plan(dp.workloads.prefix(8), epsilon=1, unit=view.unit)
@@ -170,6 +185,8 @@ KINDS: dict[str, Callable[[dp.Ledger], Any]] = {
     "scaler": estimator("StandardScaler"),
     "logistic regression on several rows a person": estimator_of_persons,
     "naive Bayes of a table": estimator_of_a_table,
+    "evaluation of a table": evaluation,
+    "evaluation on several rows a person": evaluation_of_persons,
     "workload": workload,
     "running sum": running_sum,
     "mechanism": mechanism,
@@ -191,7 +208,7 @@ def test_every_kind_of_release_is_charged_to_the_ledger_of_one_person(ledger: dp
     assert ledger.verify().ok
     assert ledger.person == dp.user("patient")
     together = ledger.fixed_sequence().epsilon
-    alone = sum(float(price) for price in (0.5, 0.5, 0.5, 1, 1, 1, 1, 2, *([1] * 9), 1, 1, 0.25, 1, 1))
+    alone = sum(float(price) for price in (0.5, 0.5, 0.5, 1, 1, 1, 1, 2, *([1] * 11), 1, 1, 0.25, 1, 1))
     assert together < alone
 
 

@@ -10,13 +10,13 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from tests.audit.attacks import estimators, graphs, local, persons, tables, training, workloads
+from tests.audit.attacks import estimators, evaluation, graphs, local, persons, tables, training, workloads
 from tests.audit.attacks.attack import CONFIDENCE, Fault, Room, table
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # it has no types
 
 from defocus.noise.testing import seeded
 
-PLACES: tuple[ModuleType, ...] = (tables, graphs, estimators, training, workloads, local, persons)
+PLACES: tuple[ModuleType, ...] = (tables, graphs, estimators, evaluation, training, workloads, local, persons)
 ROOMS: dict[str, Room] = {
     f"{place.__name__.rsplit('.', 1)[1]}: {room.name}": room for place in PLACES for room in place.ROOMS
 }

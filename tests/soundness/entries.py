@@ -150,6 +150,8 @@ DRIVEN: Mapping[str, str] = {
     "learning.Gradients": "test_training",
     "learning.Gradients.clipped_sum": "test_training",
     "learning.search": "test_training",
+    "learning.evaluate": "test_evaluation; test_tables: models of a table",
+    "learning.Evaluation": "test_evaluation: made by evaluate",
     "learning.Metrics.vector": "test_training: shown by default",
     **{f"learning.{name}.fit": "test_estimators" for name in _ESTIMATORS},
     **{
@@ -226,6 +228,7 @@ PUBLIC: Mapping[str, str] = {
     "ledger.Ledger": "made by open, of declared facts",
     "privacy.appearance": _FACTS,
     "learning.SearchResult": _RELEASED,
+    "learning.EvaluationAnswer": _RELEASED,
     **{f"errors.{name}": "checks a public parameter" for name in (
         "choice", "count", "finite", "in_range", "non_negative", "positive", "probability", "storable", "whole")},
     **dict.fromkeys(("graphs.Public", "learning.PerLayerClipping", "learning.Suggestion",

@@ -41,6 +41,20 @@ def test_rows_are_read_with_their_persons_in_the_order_of_what_they_hold(stays: 
     assert persons == [1, 1, 2, 3, None]  # the last is nobody's
 
 
+def test_groups_are_read_beside_the_rows(stays: dp.tables.Table) -> None:
+    examples = stays.examples(["age"], "smokes", group="ward")
+    inputs, target, group, persons = examples.read_grouped()
+    np.testing.assert_array_equal(inputs[:, 0], [30, 31, 50, np.nan, np.nan])
+    assert target.to_pylist() == [False, None, True, True, None]
+    assert group.to_pylist() == ["A", None, "B", "C", None]
+    assert persons == [1, 1, 2, 3, None]
+    assert examples.group_values == ["A", "B"]
+    assert examples.facts != stays.where("age > 20").examples(["age"], "smokes", group="ward").facts
+    assert stays.examples("age").read_grouped()[2] is None
+    with pytest.raises(UnknownColumnError):
+        stays.examples("age", group="wards")
+
+
 def test_filters_derived_columns_and_joins_are_kept(stays: dp.tables.Table) -> None:
     prices = pa.table({"ward": ["A", "B"], "price": [10, 20]})
     table = stays.derive(old="age > 40").join(prices, on="ward").where("ward = 'B' OR age = 30")

@@ -87,7 +87,7 @@ def bars(
     panels[0].set_yticks(place, [literal(label) for label in labels], fontsize=8)
     panels[0].set_ylabel(literal(by))
     panels[0].invert_yaxis()
-    note = "lines: 95 % intervals of the noise"
+    note = "lines: 95 % intervals"
     if threshold is not None:
         note += f"; pale: noise above {100 * threshold:g} % of the value"
     if len(shown) < len(columns[0].values):
@@ -111,7 +111,7 @@ def points(labels: Sequence[str], columns: Sequence[AnswerColumn]) -> Any:
         axes.set_ylim(-1, 1)
         axes.grid(visible=True, axis="x", alpha=0.3)
         axes.ticklabel_format(axis="x", style="plain", useOffset=False)
-    figure.supxlabel("lines: 95 % intervals of the noise", fontsize=7)
+    figure.supxlabel("lines: 95 % intervals", fontsize=7)
     return figure
 
 

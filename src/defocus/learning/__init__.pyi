@@ -9,6 +9,9 @@ from defocus.learning.estimators import LinearRegression as LinearRegression
 from defocus.learning.estimators import LogisticRegression as LogisticRegression
 from defocus.learning.estimators import NaiveBayes as NaiveBayes
 from defocus.learning.estimators import StandardScaler as StandardScaler
+from defocus.learning.evaluation import Evaluation as Evaluation
+from defocus.learning.evaluation import EvaluationAnswer as EvaluationAnswer
+from defocus.learning.evaluation import evaluate as evaluate
 from defocus.learning.gradients import Gradients as Gradients
 from defocus.learning.hyperparameters import SearchResult as SearchResult
 from defocus.learning.hyperparameters import search as search

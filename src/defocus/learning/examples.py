@@ -34,6 +34,26 @@ class PrivateExamples(Protocol):
         ...
 
     @property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of the inputs."""
+        ...
+
+    @property
+    def target(self) -> str | None:
+        """The name of the target."""
+        ...
+
+    @property
+    def group(self) -> str | None:
+        """The name of the column by which an evaluation compares groups."""
+        ...
+
+    @property
+    def facts(self) -> str:
+        """Which rows these are, the same each time they are asked for."""
+        ...
+
+    @property
     def input_bounds(self) -> tuple[list[float], list[float]] | None:
         """The declared least and largest values of the inputs."""
         ...
@@ -48,8 +68,17 @@ class PrivateExamples(Protocol):
         """The declared values of the target."""
         ...
 
+    @property
+    def group_values(self) -> list[Any] | None:
+        """The declared groups."""
+        ...
+
     def read_examples(self) -> tuple[NDArray[np.float64], Any, list[Any]]:
         """Inputs, with NaN for what is missing; targets, or None; persons. The last row is nobody's."""
+        ...
+
+    def read_grouped(self) -> tuple[NDArray[np.float64], Any, Any, list[Any]]:
+        """The same with the group of each row, or None, before the persons."""
         ...
 
 

@@ -51,6 +51,7 @@ class Examples:
     ledger: Ledger
     inputs: tuple[str, ...]
     target: str | None
+    group: str | None = None
 
     @property
     def unit(self) -> Unit:
@@ -72,21 +73,32 @@ class Examples:
     @property
     def target_values(self) -> list[Any] | None:
         """The declared values of the target."""
-        if self.target is None:
-            return None
-        chosen = self.rows.schema[self.target]
-        if chosen.values is None:
-            return [False, True] if chosen.kind is Kind.BOOLEAN else None
-        return [value for value in chosen.values if value is not None]
+        return None if self.target is None else _values(self.rows.schema[self.target])
+
+    @property
+    def group_values(self) -> list[Any] | None:
+        """The declared values of the group."""
+        return None if self.group is None else _values(self.rows.schema[self.group])
+
+    @property
+    def facts(self) -> str:
+        """Which rows and columns these are, the same each time they are asked for."""
+        return repr((self.rows.facts(), self.inputs, self.target, self.group))
 
     def read_examples(self) -> tuple[NDArray[np.float64], Any, list[Any]]:
-        """Inputs, with NULL as NaN; the target, a column of Arrow, or None; and the person of each row.
+        """Inputs, targets and persons, as :meth:`read_grouped` has them."""
+        inputs, target, _, persons = self.read_grouped()
+        return inputs, target, persons
+
+    def read_grouped(self) -> tuple[NDArray[np.float64], Any, Any, list[Any]]:
+        """Inputs, with NULL as NaN; target and group, columns of Arrow, or None; and the person of each row.
 
         The last row is nobody's, so that there always is one. Where each row is a unit of its own, persons are numbers.
         Rows come in the order of what they hold, so that the same rows are read alike each time.
         """
         places = {f"x{place}": name for place, name in enumerate(self.inputs)}
         places |= {} if self.target is None else {"y": self.target}
+        places |= {} if self.group is None else {"g": self.group}
         places |= {} if self.rows.unit is None else {"u": self.rows.unit}
         read = self.rows.engine.run(self.rows.select([named(column(name), place) for place, name in places.items()]))
         columns = [
@@ -99,19 +111,23 @@ class Examples:
         for place in range(len(self.inputs)):
             values = table.column(f"x{place}").cast(pa.float64(), safe=False)
             inputs[:number, place] = values.to_numpy() + 0.0
-        target = None
-        if self.target is not None:
-            own = table.column("y")
-            target = pa.chunked_array([*own.chunks, pa.nulls(1, own.type)], type=own.type)
         persons = list(range(number)) if self.rows.unit is None else table.column("u").to_pylist()
-        return inputs, target, [*persons, None]
+        return inputs, _longer(table, "y"), _longer(table, "g"), [*persons, None]
 
     def __repr__(self) -> str:
         aim = "" if self.target is None else f" for {self.target}"
         return f"Examples({', '.join(self.inputs)}{aim}; protects {self.unit})"
 
 
-def examples_of(rows: Rows, ledger: Ledger, inputs: Sequence[str], target: object) -> Examples:
+def _longer(table: pa.Table, place: str) -> Any:
+    """A column with one missing value more, or None where there is no such column."""
+    if place not in table.column_names:
+        return None
+    own = table.column(place)
+    return pa.chunked_array([*own.chunks, pa.nulls(1, own.type)], type=own.type)
+
+
+def examples_of(rows: Rows, ledger: Ledger, inputs: Sequence[str], target: object, group: object = None) -> Examples:
     """The examples, if these columns can be inputs and a target."""
     for name in inputs:
         chosen = rows.schema.usable(name)
@@ -120,14 +136,26 @@ def examples_of(rows: Rows, ledger: Ledger, inputs: Sequence[str], target: objec
                 f"An input is a number, but {name!r:.60} is of kind {chosen.kind}.",
                 fix=f"derive numbers from it: derive(is_a=\"{name:.40} = 'A'\"){retyped(name, chosen.kind)}.",
             )
-    if target is not None and not isinstance(target, str):
+    target, group = (_column(rows, what, named) for what, named in (("target", target), ("group", group)))
+    return Examples(rows, ledger, tuple(inputs), target, group)
+
+
+def _column(rows: Rows, what: str, named: object) -> str | None:
+    if named is not None and not isinstance(named, str):
         raise InvalidParameterError(
-            f"The target is the name of a column, but it is of type {type(target).__name__}.",
+            f"The {what} is the name of a column, but it is of type {type(named).__name__}.",
             fix='write examples(["age", "days"], "readmitted").',
         )
-    if target is not None:
-        rows.schema.usable(target)
-    return Examples(rows, ledger, tuple(inputs), target)
+    if named is not None:
+        rows.schema.usable(named)
+    return named
+
+
+def _values(chosen: Column) -> list[Any] | None:
+    """The declared values of a column."""
+    if chosen.values is None:
+        return [False, True] if chosen.kind is Kind.BOOLEAN else None
+    return [value for value in chosen.values if value is not None]
 
 
 def _ends(chosen: Column) -> tuple[float, float] | None:

@@ -159,7 +159,7 @@ class Table:
         """What is asked of all rows together, each aggregate under the name of its column."""
         return _query(self, (), EVERYTHING, _named(unnamed, aggregates))
 
-    def examples(self, inputs: str | Sequence[str], target: str | None = None) -> Examples:
+    def examples(self, inputs: str | Sequence[str], target: str | None = None, *, group: str | None = None) -> Examples:
         """Private rows for a model: ``examples(["age", "days"], "readmitted")``, to ``fit`` or to train with.
 
         The model takes the ledger, the unit, whose each row is, and declared bounds and values from the table. All
@@ -168,9 +168,10 @@ class Table:
         Args:
             inputs: columns of numbers or truth values; NULL is missing.
             target: the column to predict.
+            group: the column by which :func:`defocus.learning.evaluate` compares groups.
         """
         names = _names([inputs], "examples", fix="name the inputs of the model.")
-        return examples_of(self.rows, self.ledger.about(*self.rows.charged), names, target)
+        return examples_of(self.rows, self.ledger.about(*self.rows.charged), names, target, group)
 
     def sql_query(
         self, text: str, *, keys: Any = DECLARED, bounds: str | None = None, at_most: int = 1, dialect: str = "duckdb"

@@ -51,7 +51,8 @@ class PrivateEstimator(BaseEstimator, ABC):
     also be ``table.examples(inputs, target)``, which brings its ledger, its persons and what is declared about it.
 
     After a fit, ``event_`` says what was spent, ``receipt_`` that it was charged, and ``bounds_``, of those that have
-    bounds, what rows were held to. A clone charges the same ledger.
+    bounds, what rows were held to. A clone charges the same ledger. ``score`` is exact and charges nothing, so on
+    private rows it is for their owner only; :func:`defocus.learning.evaluate` is the private way.
     Public are the names and number of features, the parameters, and that there is any row.
     """
 

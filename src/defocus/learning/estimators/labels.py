@@ -17,7 +17,7 @@ from defocus.privacy.budgets import Budget
 from defocus.privacy.events import NOTHING, Event
 from defocus.privacy.numbers import below
 
-__all__ = ["Labels", "labels", "none_found", "numbered"]
+__all__ = ["Labels", "declared_labels", "labels", "none_found", "numbered"]
 
 _EPSILON, _DELTA = 10, 2
 """Finding classes takes a tenth of epsilon and half of delta."""
@@ -51,6 +51,11 @@ class Labels:
         return NOTHING if self.selection is None else self.selection.event
 
     @property
+    def known(self) -> NDArray[Any]:
+        """The declared classes; none where they are to be found."""
+        return np.array([]) if self.declared is None else self.declared
+
+    @property
     def most(self) -> int:
         """How many classes there may be."""
         return _MOST_FOUND if self.declared is None else len(self.declared)
@@ -82,14 +87,19 @@ class Labels:
         return _retyped(values[self.selection.keep(counts, bits)] if len(values) else values)[:_MOST_FOUND]
 
 
+def declared_labels(declared: object) -> Labels:
+    """Classes that are declared."""
+    if isinstance(declared, str | bytes | dict) or not hasattr(declared, "__len__"):
+        raise InvalidParameterError(
+            f"classes must list the classes, but it is {type(declared).__name__}.", fix="pass classes=[0, 1]."
+        )
+    return Labels(_declared(np.asarray(declared), list(declared)), None)  # type: ignore[call-overload] # has a length
+
+
 def labels(declared: object, purse: FitBudget) -> Labels:
     """How the classes are known to an estimator with this parameter."""
     if declared is not None:
-        if isinstance(declared, str | bytes | dict) or not hasattr(declared, "__len__"):
-            raise InvalidParameterError(
-                f"classes must list the classes, but it is {type(declared).__name__}.", fix="pass classes=[0, 1]."
-            )
-        return Labels(_declared(np.asarray(declared), list(declared)), None)  # type: ignore[call-overload] # has a length
+        return declared_labels(declared)
     price = purse.price
     if price.epsilon is None or not price.delta:
         raise NotDeclaredError(

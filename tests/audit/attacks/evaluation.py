@@ -1,0 +1,65 @@
+"""Evaluations: each group is a world, in which one row or one person more may be."""
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tests.audit.attacks.attack import AMPLE, Attack, Room, less_noise
+
+import defocus as dp
+from defocus.audit import batched
+from defocus.noise.testing import seeded
+from defocus.privacy.units import Unit
+
+_OTHERS, _OWNED = 3, 4
+
+
+def _sure(rows: Any) -> Any:
+    return np.full(len(rows), 0.9)
+
+
+def _attack(folder: Path, runs: int, unit: Unit, *, more: int) -> Attack:
+    """In each group others with one row each; in the second data, somebody with ``more`` rows, all of them wrong."""
+    bits, charges = seeded(61), set()
+    ledger = dp.Ledger.open(folder / "evaluated.ledger", budget=AMPLE, unit=unit, dataset="patients")
+
+    def asked(extra: int) -> dp.learning.Evaluation:
+        here = np.repeat(np.arange(runs), _OTHERS + extra)
+        place = np.tile(np.arange(_OTHERS + extra), runs)
+        who = here * (_OTHERS + 1) + np.minimum(place, _OTHERS)
+        users: dict[str, Any] = {"users": who} if unit.kind == "user" else {}
+        return dp.learning.evaluate(
+            _sure,
+            np.zeros((len(here), 1)),
+            (place < _OTHERS).astype(int),
+            classes=[0, 1],
+            groups=here,
+            group_names=range(runs),
+            buckets=[],
+            ledger=ledger,
+            **users,
+        )
+
+    def release(extra: int, n: int) -> Any:
+        answer = asked(extra).release(epsilon=1, bits=bits)
+        charges.add(answer.receipt.event)
+        return answer.cells.reshape(answer.layout.shapes[0])[:n].reshape(n, -1)
+
+    event: Any = asked(0).preview(epsilon=1).event
+    return Attack(release=batched(release), pair=(0, more), event=event, charges=charges)
+
+
+def rows(folder: Path, runs: int) -> Attack:
+    return _attack(folder, runs, dp.rows(), more=1)
+
+
+def persons(folder: Path, runs: int) -> Attack:
+    return _attack(folder, runs, dp.user("patient"), more=_OWNED)
+
+
+HALF = less_noise(Fraction(1, 2))
+ROOMS = (
+    Room(name="a row", make=rows, faults=(HALF,), slight=(less_noise(Fraction(4, 5)),), near=0.5),
+    Room(name="a person with several rows", make=persons, faults=(HALF,), near=0.5),
+)
