@@ -111,7 +111,7 @@ def points(labels: Sequence[str], columns: Sequence[AnswerColumn]) -> Any:
         axes.set_ylim(-1, 1)
         axes.grid(visible=True, axis="x", alpha=0.3)
         axes.ticklabel_format(axis="x", style="plain", useOffset=False)
-    figure.supxlabel("lines: 95 % intervals of the noise", fontsize=7)
+    figure.supxlabel(literal(f"lines: 95 % intervals of {columns[0].error_of}"), fontsize=7)
     return figure
 
 

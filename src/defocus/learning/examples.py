@@ -34,6 +34,11 @@ class PrivateExamples(Protocol):
         ...
 
     @property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of the inputs."""
+        ...
+
+    @property
     def input_bounds(self) -> tuple[list[float], list[float]] | None:
         """The declared least and largest values of the inputs."""
         ...
