@@ -49,16 +49,25 @@ from defocus.answers.columns import CONFIDENCE, AnswerColumn
 from defocus.answers.rules import Effect, Rule
 from defocus.answers.tables import Keys, plain
 from defocus.errors import InvalidParameterError, Number, probability
+from defocus.learning.estimators.base import PrivateEstimator
 from defocus.learning.estimators.descent import PULL, ROW_BITS, grained, noised
 from defocus.learning.estimators.fit_budget import Sum
 from defocus.learning.estimators.grid import Floats, Held, moment_noise, moment_sum, noisy_moments
-from defocus.learning.estimators.inputs import Data
 from defocus.ledger import Receipt
 from defocus.mechanisms import Gaussian
 from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 
-__all__ = ["Coefficients", "Curve", "Inference", "InferenceMixin", "Shares", "inferred", "newton_sums", "unregularised"]
+__all__ = [
+    "Coefficients",
+    "Curve",
+    "Inference",
+    "InferringEstimator",
+    "Shares",
+    "inferred",
+    "newton_sums",
+    "unregularised",
+]
 
 _INTERCEPT = "(intercept)"
 _DROWNED = 1e300
@@ -148,6 +157,52 @@ class Inference:
         return np.where(bounded, low, -np.inf), np.where(bounded, high, np.inf)
 
 
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class _Bent:
+    """A noisy curvature, and the standard errors of its entries on the diagonal and off it."""
+
+    matrix: Floats
+    on: float
+    off: float
+
+    @classmethod
+    def released(cls, rows: Held, curve: Curve, w: Floats, noise: Gaussian, bits: Bits) -> "_Bent":
+        seen = noisy_moments(rows.weighted(curve.roots(w), ROW_BITS), noise, bits, rows.persons)
+        on, off = moment_noise(noise)
+        scale = curve.bend / 4**ROW_BITS
+        return cls(seen * scale, on * scale, off * scale)
+
+    def and_then(self, other: "_Bent", number: int) -> "_Bent":
+        """The mean of ``number`` of them, of which this was the mean of all but one."""
+        shrink = math.sqrt((number - 1) / number)
+        return _Bent(self.matrix + (other.matrix - self.matrix) / number, self.on * shrink, self.off * shrink)
+
+    @property
+    def drowned(self) -> bool:
+        """Whether an eigenvalue is no larger than the noise of an entry."""
+        return bool(np.linalg.eigvalsh(self.matrix)[0] <= self.off)
+
+    @property
+    def inverse(self) -> Floats:
+        """Its inverse, once eigenvalues are as large as that."""
+        values, vectors = np.linalg.eigh(self.matrix)
+        lifted: Floats = vectors / np.maximum(values, self.off) @ vectors.T
+        return lifted
+
+    def solved(self, gradient: Floats) -> Floats:
+        """The Newton step."""
+        step: Floats = -self.inverse @ gradient
+        return step
+
+    def wobble(self, a: Floats, b: Floats) -> Floats:
+        """The covariance of Ea and Eb, made symmetric, for the noise E; Q(a) for b = a."""
+        outer = np.outer(a, b)
+        both: Floats = self.off**2 * ((a @ b) * np.eye(len(a)) + (outer + outer.T) / 2)
+        both += (self.on**2 - 2 * self.off**2) * np.diag(a * b)
+        return both
+
+
 def inferred(
     rows: Held, curve: Curve, w: Floats, *, noises: Sequence[Gaussian], bits: Bits, units: Callable[[Floats], Floats]
 ) -> Inference:
@@ -160,17 +215,15 @@ def inferred(
     w = start[:, 0] / grained(np.ones(1))
     missed, step = curve.residuals(start)
     gradient = noised(rows.tallied(missed), pulled, bits)[:, 0] * (step / 2**ROW_BITS)
-    error, scale = float(pulled.sigma) * step / 2**ROW_BITS, curve.bend / 4**ROW_BITS
+    error = float(pulled.sigma) * step / 2**ROW_BITS
 
-    bent, here = np.zeros((len(w), len(w))), start
-    for look in range(1, curve.looks + 1):
-        seen = noisy_moments(rows.weighted(curve.roots(here), ROW_BITS), curved, bits, rows.persons) * scale
-        bent += (seen - bent) / look
-        on, off = (each * scale / math.sqrt(look) for each in moment_noise(curved))
-        values, vectors = np.linalg.eigh(bent)
-        inverse = vectors / np.maximum(values, off) @ vectors.T
-        moved = -inverse @ gradient
-        here = grained(curve.confined(np.clip(w + moved, -_LARGEST, _LARGEST))[:, np.newaxis])
+    found = _Bent.released(rows, curve, start, curved, bits)
+    for look in range(2, curve.looks + 1):
+        end = np.clip(w + found.solved(gradient), -_LARGEST, _LARGEST)
+        here = grained(curve.confined(end)[:, np.newaxis])
+        found = found.and_then(_Bent.released(rows, curve, here, curved, bits), look)
+    inverse, moved = found.inverse, found.solved(gradient)
+    here = grained(curve.confined(np.clip(w + moved, -_LARGEST, _LARGEST))[:, np.newaxis])
 
     missed, step = curve.residuals(here)
     meat = noisy_moments(rows.units(missed[:, 0], ROW_BITS), spread, bits) * step**2
@@ -179,7 +232,7 @@ def inferred(
     zero = units(np.zeros(len(w)))
     sought = np.stack([units(each) - zero for each in np.eye(len(w))], axis=1)
     weights = sought @ inverse
-    noisy = error**2 * np.eye(len(w)) + _wobble(moved, moved, on, off)
+    noisy = error**2 * np.eye(len(w)) + found.wobble(moved, moved)
     noise, sampling = (np.einsum("ij,jk,ik->i", weights, each, weights) for each in (noisy, meat))
     doubt = 2 * beside**2 * (weights**2).sum(axis=1) ** 2 + (there**2 - 2 * beside**2) * (weights**4).sum(axis=1)
     sampling = np.maximum(sampling, 0.0)
@@ -187,9 +240,9 @@ def inferred(
     with np.errstate(all="ignore"):
         along /= np.einsum("ij,ij->i", along, sought)[:, np.newaxis]
         freedom = 2 * (noise + np.maximum(sampling, np.sqrt(doubt))) ** 2 / doubt
-    lean = [2 * a @ _wobble(moved, u, on, off) @ a for a, u in zip(weights, along, strict=True)]
-    slack = [a @ _wobble(u, u, on, off) @ a for a, u in zip(weights, along, strict=True)]
-    drowned = np.full(len(weights), bool(values[0] <= off))
+    lean = [2 * a @ found.wobble(moved, u) @ a for a, u in zip(weights, along, strict=True)]
+    slack = [a @ found.wobble(u, u) @ a for a, u in zip(weights, along, strict=True)]
+    drowned = np.full(len(weights), found.drowned)
     return Inference(
         units(w + moved),
         np.sqrt(noise),
@@ -198,13 +251,6 @@ def inferred(
         np.where(drowned, _DROWNED, np.nan_to_num(slack, nan=_DROWNED)),
         np.nan_to_num(freedom, nan=1.0, posinf=_DROWNED),
     )
-
-
-def _wobble(a: Floats, b: Floats, on: float, off: float) -> Floats:
-    """The covariance of Ea and Eb, made symmetric, for noise E with these standard errors; Q(a) for b = a."""
-    outer = np.outer(a, b)
-    both: Floats = off**2 * ((a @ b) * np.eye(len(a)) + (outer + outer.T) / 2) + (on**2 - 2 * off**2) * np.diag(a * b)
-    return both
 
 
 @final
@@ -243,7 +289,10 @@ class Coefficients(Answer):
             how=how,
             error_of="noise and sampling",
         )
-        parts = {"noise": "discrete Gaussian noise, known exactly", "sampling": "which units happen to be in the data"}
+        parts = {
+            "noise": "discrete Gaussian noise, known exactly",
+            "sampling": "which units are in the data; 0 if noise hides it",
+        }
         unknown = np.full(len(low), np.nan)
         return whole, *(
             AnswerColumn(
@@ -283,33 +332,38 @@ class Coefficients(Answer):
         )
 
 
-class InferenceMixin:
-    """An estimator that can pay for confidence intervals of its coefficients."""
+class InferringEstimator(PrivateEstimator):
+    """An estimator that can pay for confidence intervals of its coefficients, with ``intervals=True``."""
 
     _OPTIONAL: ClassVar = {"inference_": ("coefficients", "facts")}
 
+    inference_: Floats
+
     def coefficients(self) -> Coefficients:
-        """The coefficients of the last fit with confidence intervals, for a fit with ``intervals=True``; free.
+        """The coefficients of the last fit with confidence intervals, if it was one with ``intervals=True``; free.
 
         Intervals are for the best fit in the population that units are drawn from independently, whether or not it is
         linear there, with values held to their bounds as in the fit. They hold sampling error and noise. With
         ``users``, the population is of persons, each of whom counts once, with the average of that person's rows.
         """
-        model: Any = self
-        check_is_fitted(model, "coef_")
-        if "inference_" not in model.__dict__:
+        check_is_fitted(self, "coef_")
+        if "inference_" not in self.__dict__:
             raise InvalidParameterError(
                 "The fit released nothing that intervals follow from.", fix="fit again, with intervals=True."
             )
-        named = model.__dict__.get("_names") or getattr(model, "feature_names_in_", None)
-        names = [f"x{place}" for place in range(model.n_features_in_)] if named is None else list(map(str, named))
-        table = model.inference_ if model.fit_intercept else model.inference_[:-1]
+        named = self.__dict__.get("_names") or getattr(self, "feature_names_in_", None)
+        names = [f"x{place}" for place in range(self.n_features_in_)] if named is None else list(map(str, named))
+        table = (
+            self.inference_
+            if self.__dict__.get("_constant", self.get_params()["fit_intercept"])
+            else self.inference_[:-1]
+        )
         return Coefficients(
             Inference(*table.T),
             [*names, _INTERCEPT][: len(table)],
             f"coefficients of {type(self).__name__}: {self._aim()} by {', '.join(names)}",
-            model.__dict__.get("receipt_"),
-            model.__dict__.get("_asked"),
+            self.__dict__.get("receipt_"),
+            self.__dict__.get("_asked"),
             tuple(self._rules()),
         )
 
@@ -317,19 +371,10 @@ class InferenceMixin:
     def _aim(self) -> str:
         """What is predicted, in words."""
 
-    def _keep(self, data: Data) -> None:
-        """Remember the names that a table has for its inputs."""
-        self._names = data.names
-
     def _rules(self) -> list[Rule]:
-        model: Any = self
-        held = (
-            "rows are held to the norm"
-            if model.__dict__.get("bounds_", model.bounds) is None
-            else "features are cut to their bounds"
-        )
-        aimed = ", and the target to its own" if hasattr(model, "target") else ""
-        unit = model.__dict__.get("_unit")
+        held = "rows are held to the norm" if self._limits is None else "features are cut to their bounds"
+        aimed = ", and the target to its own" if "target" in self.get_params() else ""
+        unit = self.__dict__.get("_unit")
         who = {"user": "persons, each of whom counts once, with the average of all own rows", "rows": "rows"}
         drawn = [] if unit is None else [Rule(f"the data is a sample of {who[unit.kind]}, drawn independently")]
         whole = Rule(f"intervals are for the best fit in the population, where {held}{aimed}", Effect.TOLD)

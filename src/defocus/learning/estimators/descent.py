@@ -303,7 +303,8 @@ def optimum(rows: Rows, loss: Loss, plan: Plan, *, steps: int, ridge: float | No
 
 def grained(w: Floats) -> Floats:
     """Coefficients as whole numbers, with which rows make scores in steps of 1 / UNIT."""
-    return np.rint(w * 2**_FINE_GRADIENT)
+    whole: Floats = np.rint(w * 2**_FINE_GRADIENT)
+    return whole
 
 
 def noised(exact: IntVector, noise: Gaussian, bits: Bits) -> Floats:

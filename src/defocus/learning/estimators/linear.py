@@ -9,8 +9,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import InvalidParameterError, count, in_range, positive
-from defocus.learning.estimators.base import PrivateEstimator
-from defocus.learning.estimators.coefficients import Curve, InferenceMixin, inferred, newton_sums, unregularised
+from defocus.learning.estimators.coefficients import Curve, InferringEstimator, inferred, newton_sums, unregularised
 from defocus.learning.estimators.descent import (
     PULL,
     ROW_BITS,
@@ -60,7 +59,7 @@ _INFERENCE = (0.45, 0.3, 0.25)
 
 @final
 @dataclass(eq=False, repr=False, kw_only=True)
-class LinearRegression(InferenceMixin, RegressorMixin, PrivateEstimator):
+class LinearRegression(RegressorMixin, InferringEstimator):
     r"""A line through noisy data.
 
     Guarantee:
@@ -143,8 +142,11 @@ class LinearRegression(InferenceMixin, RegressorMixin, PrivateEstimator):
         fine = descends or told.intervals
         ball = Ball(norm, ROW_BITS if fine else _BITS, constant if told.fit_intercept else 0.0)
         width = features + bool(told.fit_intercept)
-        moments = [moment_sum(width, _BITS, _SHARE), Sum(4**_BITS, width, 1 - _SHARE)]
-        moments = newton_sums(width, 1, _INFERENCE) if told.intervals else moments
+        moments = (
+            newton_sums(width, 1, _INFERENCE)
+            if told.intervals
+            else (moment_sum(width, _BITS, _SHARE), Sum(4**_BITS, width, 1 - _SHARE))
+        )
         plan = gradient_plan(means, width, steps) if descends else planned(means, moments)
         middle, half = float(aim.middle[0]), float(aim.half[0])
 
@@ -173,7 +175,7 @@ class LinearRegression(InferenceMixin, RegressorMixin, PrivateEstimator):
             self.inference_, found = found, found[:, 0]
         self.coef_, self.intercept_ = found[:-1], found[-1]
         self.n_iter_, self.bounds_ = steps if descends else 1, told.bounds
-        self._keep(data)
+        self._names, self._constant = data.names, bool(told.fit_intercept)
         return self
 
     def _aim(self) -> str:

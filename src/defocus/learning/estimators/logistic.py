@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import InvalidParameterError, count, in_range
 from defocus.learning.estimators.base import PrivateEstimator
-from defocus.learning.estimators.coefficients import Curve, InferenceMixin, inferred, newton_sums, unregularised
+from defocus.learning.estimators.coefficients import Curve, InferringEstimator, inferred, newton_sums, unregularised
 from defocus.learning.estimators.descent import (
     PULL,
     ROW_BITS,
@@ -73,7 +73,7 @@ class ScoredClassifier(ClassifierMixin, PrivateEstimator):
 
 @final
 @dataclass(eq=False, repr=False, kw_only=True)
-class LogisticRegression(InferenceMixin, ScoredClassifier):
+class LogisticRegression(ScoredClassifier, InferringEstimator):
     r"""A linear classifier for any number of classes.
 
     Guarantee:
@@ -147,8 +147,7 @@ class LogisticRegression(InferenceMixin, ScoredClassifier):
         if told.solver not in _SOLVERS:
             raise InvalidParameterError("There is no such solver.", fix=f"choose solver= from {', '.join(_SOLVERS)}.")
         declared = labels(told.classes, means)
-        if told.intervals:
-            _check_inference(told, declared)
+        _check_inference(told, declared)
         ridge = None if told.C is None else 1 / float(in_range("C", told.C, 1e-300, 1e300))
         rows, target = seen_with(self, data.X, data.y, declared.read, sparse=True)
         persons = persons_of(data.users, rows.shape[0])
@@ -164,12 +163,12 @@ class LogisticRegression(InferenceMixin, ScoredClassifier):
             return in_units_of_data(coef, intercept, told.bounds)
 
         if told.intervals:
-            steps = count("max_iter", told.max_iter)
+            steps, pair = count("max_iter", told.max_iter), np.asarray(declared.declared)
             plan = gradient_plan(means, width, steps, newton_sums(width, _LOOKS, _INFERENCE))
 
             def compute() -> tuple[NDArray[Any], Floats]:
-                whole, classes = Held(ball.hold(rows), persons), np.asarray(declared.declared)
-                return classes, _inferred(whole, numbered(target, classes), plan, steps=steps, bits=drawn, units=units)
+                whole, places = Held(ball.hold(rows), persons), numbered(target, pair)
+                return pair, _inferred(whole, places, plan, steps=steps, bits=drawn, units=units)
 
         elif told.solver == "descent":
             plan = descent_plan(means, declared, width, count("max_iter", told.max_iter))
@@ -193,7 +192,7 @@ class LogisticRegression(InferenceMixin, ScoredClassifier):
             self.inference_, self.coef_, self.intercept_ = w, w[np.newaxis, :-1, 0], w[-1:, 0]
         else:
             self.coef_, self.intercept_ = units(w)
-        self._keep(data)
+        self._names, self._constant = data.names, bool(told.fit_intercept)
         self.n_iter_ = told.max_iter if told.solver == "descent" else 1  # how far a solver goes depends on rows
         return self
 
@@ -241,6 +240,8 @@ def fitted_by_descent(
 
 
 def _check_inference(told: LogisticRegression, declared: Labels) -> None:
+    if not told.intervals:
+        return
     unregularised("C", told.C, told.solver, ("descent",))
     if declared.declared is None or declared.most != 2:
         raise InvalidParameterError(
