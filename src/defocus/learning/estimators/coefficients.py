@@ -74,6 +74,8 @@ _DROWNED = 1e300
 """The q₂ of a coefficient of which nothing is known: a number, so that every file can hold it."""
 _FEW = 10
 """With fewer degrees of freedom, an answer says that its intervals are wide for the noise in their own width."""
+_MEAT_BITS = 15
+"""What units add to a gradient measures up to 2**15 steps where it is squared: small ones are not rounded away."""
 _LARGEST = 2.0**12
 """No coefficient is larger where scores are computed with it."""
 
@@ -104,17 +106,18 @@ def newton_sums(width: int, looks: int, shares: Shares) -> tuple[Sum, Sum, Sum]:
     r"""The gradient, the curvature, as often as it is looked at, and the meat.
 
     Guarantee:
-        A row x has norm at most :math:`2^{13}`. It adds :math:`rx` to the gradient, with a whole :math:`|r| \le
-        2^{13}`, so at most :math:`2^{26}`. To the curvature it adds :math:`vv^T` with
+        A row x has norm at most :math:`2^{13}`. It adds :math:`rx` to the gradient, with a whole
+        :math:`|r| \le 2^{13}`, so at most :math:`2^{26}`. To the curvature it adds :math:`vv^T` with
         :math:`v = \mathrm{trunc}(kx/2^{13})` for a whole k from 0 to :math:`2^{13}`, and to the meat :math:`uu^T` with
-        :math:`u = \mathrm{trunc}(rx/2^{13})`. Rounding towards zero makes no entry larger, so
-        :math:`\|u\|, \|v\| \le 2^{13}`, and either moves the weighted entries of its sum by at most
-        :math:`5\cdot2^{26}` (:mod:`.grid`). A person adds the average of rx, and of vvᵀ, rounded towards zero; to the
-        meat :math:`uu^T` of the one vector :math:`u = \mathrm{trunc}(\overline{rx}/2^{13})`, which is no longer.
+        :math:`u = \mathrm{trunc}(rx/2^{11})`. Rounding towards zero makes no entry larger, so
+        :math:`\|v\| \le 2^{13}` and :math:`\|u\| \le 2^{15}`, and the weighted entries of the sums move by at most
+        :math:`5\cdot2^{26}` and :math:`5\cdot2^{30}` (:mod:`.grid`). A person adds the averages of rx and of vvᵀ, each
+        entry rounded towards zero, which are no longer; and to the meat :math:`uu^T` of one vector, rounded from the
+        average of rx.
     """
     gradient, curvature, meat = shares
     bent = replace(moment_sum(width, ROW_BITS, curvature), times=looks)
-    return Sum(2**ROW_BITS * PULL, width, gradient), bent, moment_sum(width, ROW_BITS, meat)
+    return Sum(2**ROW_BITS * PULL, width, gradient), bent, moment_sum(width, _MEAT_BITS, meat)
 
 
 @final
@@ -226,8 +229,9 @@ def inferred(
     here = grained(curve.confined(np.clip(w + moved, -_LARGEST, _LARGEST))[:, np.newaxis])
 
     missed, step = curve.residuals(here)
-    meat = noisy_moments(rows.units(missed[:, 0], ROW_BITS), spread, bits) * step**2
-    there, beside = (each * step**2 for each in moment_noise(spread))
+    scale = (step / 2 ** (_MEAT_BITS - ROW_BITS)) ** 2
+    meat = noisy_moments(rows.units(missed[:, 0], 2 * ROW_BITS - _MEAT_BITS), spread, bits) * scale
+    there, beside = (each * scale for each in moment_noise(spread))
 
     zero = units(np.zeros(len(w)))
     sought = np.stack([units(each) - zero for each in np.eye(len(w))], axis=1)

@@ -50,6 +50,8 @@ _SPREAD = 0.5
 """What coefficients are expected to vary by, where rows are in the unit ball and targets in [-1, 1]."""
 _ROOM = 1 + 1e-6
 """Above the largest prediction, for entries that were rounded."""
+_FARTHEST = 2.0
+"""No prediction is farther from the middle of the range of targets, in half ranges, where the meat is released."""
 _SHARE = 0.5
 """Of the budget, for second moments; the rest is for products with the target."""
 _SOLVERS = ("descent", "moments")
@@ -201,7 +203,7 @@ def shortfalls(scores: Floats, aims: Floats, clip: float) -> Floats:
 
 
 def _squares(rows: Held, y: Floats, sides: Floats | None, constant: int) -> Curve:
-    """The squared loss. No prediction leaves the range of targets, so no residual is larger than its bound.
+    """The squared loss. Predictions of any row have a bound, and so have residuals: none is clipped.
 
     ``sides`` is how long each entry of a row may be, where that is known, and ``constant`` the entry beside them.
     """
@@ -221,7 +223,7 @@ def _squares(rows: Held, y: Floats, sides: Floats | None, constant: int) -> Curv
         residuals,
         lambda _: np.full(len(y), float(PULL)),
         bend=1.0,
-        confined=lambda w: w / max(reach(w), 1.0),
+        confined=lambda w: w / max(reach(w) / _FARTHEST, 1.0),
     )
 
 
