@@ -40,7 +40,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeAlias, final
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit
 from sklearn.utils.validation import check_is_fitted
 
 from defocus.answers import plots
@@ -151,7 +151,7 @@ class Inference:
         >>> [end.round(2).tolist() for end in known.ends(0.95)]
         [[0.02], [1.98]]
         """
-        z2 = np.asarray(student.ppf(0.5 + confidence / 2, self.freedom)) ** 2
+        z2 = np.asarray(stdtrit(self.freedom, 0.5 + confidence / 2)) ** 2
         with np.errstate(all="ignore"):
             rest, middle = 1 - z2 * self.slack, z2 * self.lean / 2
             root = np.sqrt(middle**2 + rest * z2 * self.errors**2)
@@ -313,6 +313,11 @@ class Coefficients(Answer):
         )
 
     @property
+    def processing(self) -> Sequence[str]:
+        """How they follow from what was released."""
+        return ["coefficients solve a system of noisy sums, and their errors follow from the known noise of these"]
+
+    @property
     def notes(self) -> Sequence[str]:
         """Which intervals are unbounded or wide, and what helps."""
         unbounded = int(np.isinf(self.inference.ends(CONFIDENCE)[0]).sum())
@@ -377,11 +382,12 @@ class InferringEstimator(PrivateEstimator):
 
     def _rules(self) -> list[Rule]:
         held = "rows are held to the norm" if self._limits is None else "features are cut to their bounds"
+        missing = "missing ones are zero" if self._limits is None else "missing ones are in the middle"
         aimed = ", and the target to its own" if "target" in self.get_params() else ""
         unit = self.__dict__.get("_unit")
         who = {"user": "persons, each of whom counts once, with the average of all own rows", "rows": "rows"}
         drawn = [] if unit is None else [Rule(f"the data is a sample of {who[unit.kind]}, drawn independently")]
-        whole = Rule(f"intervals are for the best fit in the population, where {held}{aimed}", Effect.TOLD)
+        whole = Rule(f"intervals are for the best fit in the population, where {held}{aimed}; {missing}", Effect.TOLD)
         return [whole, *drawn, Rule("coefficients are not regularised")]
 
 
