@@ -1,6 +1,6 @@
 """Coverage of the confidence intervals of regression coefficients, with their noise and their sampling error.
 
-    python benchmarks/regression.py FOLDER_OF_ADULT FOLDER_OF_ACS [--draws 1000] [--only WORDS]
+    python benchmarks/regression.py FOLDER_OF_ADULT FOLDER_OF_ACS [--draws 600] [--only WORDS]
 
 Adult is the discretised copy (adult-discretised.csv), ACS the excerpts of 2019 (national2019.csv, tx2019.csv; rows with
 an income and an education). A file is taken for the population: values are cut to the declared bounds, and the truth is
@@ -181,7 +181,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("adult", type=Path)
     parser.add_argument("acs", type=Path)
-    parser.add_argument("--draws", type=int, default=1000)
+    parser.add_argument("--draws", type=int, default=600)
     parser.add_argument("--only", default="", help="words in the name of a case")
     given = parser.parse_args()
     found = []

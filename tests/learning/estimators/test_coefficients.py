@@ -30,7 +30,7 @@ MUCH = 1e9
 
 
 def linear(**more: Any) -> LinearRegression:
-    return LinearRegression(**{"bounds": BOUNDS, "target": (-4, 4), "intervals": True, "bits": seeded(1), **more})
+    return LinearRegression(**{"bounds": BOUNDS, "target": (-3, 3), "intervals": True, "bits": seeded(1), **more})
 
 
 def logistic(**more: Any) -> LogisticRegression:
@@ -47,7 +47,7 @@ def made(kind: str, n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     X = np.column_stack([first, first + rng.uniform(-1, 1, n)])
     score = 0.5 + 1.2 * X[:, 0] - 0.4 * X[:, 1]
     if kind == "linear":
-        return X, (score + rng.uniform(-1, 1, n) * (0.2 + np.abs(X[:, 1]))).clip(-4, 4)
+        return X, (score + rng.uniform(-1, 1, n) * (0.4 + np.abs(X[:, 1]))).clip(-3, 3)
     return X, (rng.random(n) < expit(score)).astype(int)
 
 
@@ -169,13 +169,13 @@ def test_many_rows_of_a_person_that_are_alike_are_one_row(kind: str) -> None:
     assert (once.inference_ == often.inference_).all()
 
 
-@pytest.mark.parametrize(("kind", "rho"), [("linear", 1.0), ("logistic", 0.4)])
+@pytest.mark.parametrize(("kind", "rho"), [("linear", 0.1), ("logistic", 0.4)])
 def test_intervals_hold_and_neither_of_their_parts_would(kind: str, rho: float) -> None:
     X, y = made(kind, 100_000, seed=5)
     truth = sandwich(kind, X, y)[0]
     rng, whole, noise, sampling = np.random.default_rng(6), [], [], []
-    for draw in range(200):
-        chosen = rng.integers(0, len(X), 1500)
+    for draw in range(200 if kind == "linear" else 100):
+        chosen = rng.integers(0, len(X), 2000)
         found = MODELS[kind](rho=rho, bits=seeded(draw)).fit(X[chosen], y[chosen]).coefficients()
         low, high = found.interval()
         off = np.abs(found.value - truth)
@@ -184,7 +184,7 @@ def test_intervals_hold_and_neither_of_their_parts_would(kind: str, rho: float) 
         noise.append(alone[0])
         sampling.append(alone[1])
     assert (np.mean(whole, axis=0) >= 0.92).all()
-    assert np.mean(whole) <= 0.975
+    assert np.mean(whole) <= 0.98
     assert np.mean(noise, axis=0).min() < 0.9
     assert np.mean(sampling, axis=0).min() < 0.9
 
