@@ -161,6 +161,8 @@ def judged(case: Case, data: tuple[Any, Any], n: int, epsilon: float, draws: int
     truth = plain(*data, case.kind)[0]
     value, low, high, error = map(np.array, zip(*drawn(case, data, n, epsilon, draws), strict=True))
 
+    widths = np.median((high - low) / (2 * Z * error), axis=0)
+
     def share(which: Any) -> list[float]:
         return [round(float(each), 3) for each in which.mean(axis=0)]
 
@@ -170,7 +172,7 @@ def judged(case: Case, data: tuple[Any, Any], n: int, epsilon: float, draws: int
         "n": n,
         "epsilon": epsilon,
         "coverage": share((low <= truth) & (truth <= high)),
-        "relative width": [round(float(each), 2) for each in np.median((high - low) / (2 * Z * error), axis=0)],
+        "relative width": [round(float(each), 2) if np.isfinite(each) else None for each in widths],
         "coverage without noise": share(abs(value - truth) <= Z * error),
         "unbounded": share(np.isinf(low)),
         "seconds": round(time.perf_counter() - begun),

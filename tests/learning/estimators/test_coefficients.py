@@ -22,6 +22,7 @@ from defocus.learning import LinearRegression, LogisticRegression
 from defocus.learning.estimators import descent
 from defocus.learning.estimators.coefficients import Inference
 from defocus.mechanisms import Gaussian
+from defocus.mechanisms.mechanism import add
 from defocus.noise.testing import seeded
 
 BOUNDS = ([-1, -2], [1, 2])
@@ -55,7 +56,7 @@ def sandwich(kind: str, X: Any, y: Any, owners: Any = None) -> tuple[Any, Any]:
     """Coefficients and robust errors without privacy, over the averages of owners' rows."""
     rows, owners = np.column_stack([X, np.ones(len(X))]), np.arange(len(X)) if owners is None else owners
     weight = 1 / np.bincount(owners)[owners]
-    w = np.zeros(rows.shape[1])
+    w, inverse, each = np.zeros(rows.shape[1]), np.eye(rows.shape[1]), rows
     for _ in range(20):
         p = rows @ w if kind == "linear" else expit(rows @ w)
         bend = weight * (1 if kind == "linear" else p * (1 - p))
@@ -78,7 +79,7 @@ class Replayed:
         self.exact: list[Any] = []
         self.asked: list[Any] = []
         self.told: list[Any] = []
-        drawn, added = Gaussian.sample, descent.add
+        drawn, added = Gaussian.sample, add
 
         def answer(value: Any, noisy: Callable[[], Any], by: Any) -> Any:
             self.exact.append(np.atleast_1d(np.asarray(value, dtype=object)))
@@ -113,7 +114,7 @@ def test_no_unit_moves_a_sum_by_more_than_was_charged_for(
     def fitted(X: Any, y: Any, users: Any) -> Any:
         return MODELS[kind](rho=0.1, unit=unit, **more).fit(X, y, users=users)
 
-    fitted(X, y, users)
+    asked = fitted(X, y, users)
     reference, largest = replayed.again(), np.zeros(len(replayed.told))
     gradients = 2 ** (descent.ROW_BITS + 13)
     for row in EXTREME:
