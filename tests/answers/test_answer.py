@@ -21,7 +21,7 @@ from defocus.noise.testing import seeded
 from defocus.privacy.budgets import Budget
 from defocus.tables import report
 
-ROOMS = ["table", "graph", "counts", "mean", "strings", "workload", "step", "steps"]
+ROOMS = ["table", "graph", "counts", "mean", "strings", "workload", "step", "steps", "coefficients"]
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +49,9 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Answ
             ),
             "step": single.start(ledger=ledger, purpose="visits", bits=seeded(1)).add(40),
             "steps": several.start(ledger=ledger, purpose="visits", bits=seeded(1)).add([1, 2, 3]),
+            "coefficients": dp.learning.LinearRegression(ledger=ledger, epsilon=1, intervals=True, bits=seeded(1))
+            .fit(np.tile([[-0.9], [0.0], [0.9]], (3000, 1)), np.tile([-0.5, 0.1, 0.6], 3000))
+            .coefficients(),
         }
 
 

@@ -228,3 +228,12 @@ def test_every_value_has_a_text_that_files_hold(value: Any, text: str) -> None:
     assert spelt(value).encode() == text.encode()
     assert plain(value, widest=10**6) == (text or "''")
     assert visible(value) == text
+
+
+def test_a_column_about_another_stands_alone_with_two_digits() -> None:
+    part = replace(column("noise", [0.12345, 2.0, 31.0]), error_of="")
+    assert arrow(KEYS, [column(), part], 0.1, exact=True).column_names[-2:] == ["visits_reliable", "noise"]
+    heads, body, right = cells(KEYS, [column(), part])
+    assert heads[-2:] == ["95 % interval", "noise"]
+    assert [row[-1] for row in body] == ["0.12", "2.0", "31"]
+    assert len(right) == len(heads)

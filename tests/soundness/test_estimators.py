@@ -21,6 +21,9 @@ from defocus.learning.estimators.base import PrivateEstimator
 SETTINGS: dict[str, Any] = {"max_iter": 3, "max_depth": 3, "n_clusters": 2, "target": (0, 1)}
 """What a parameter of an estimator is given, by its name, so that a fit is quick."""
 
+INFERRING = {("LinearRegression", "moments"), ("LogisticRegression", "descent")}
+"""Which can pay for intervals, and in which way."""
+
 ROWS = 12
 X = [[i % 5 / 5, i % 3 / 3] for i in range(ROWS)]
 Y = [i % 2 for i in range(ROWS)]
@@ -45,8 +48,11 @@ def estimators() -> Iterator[tuple[str, Callable[..., Any]]]:
                     chosen = {**given, **({} if way is None else {"solver": way})}
                     chosen |= {"classes": classes} if "classes" in wanted else {}
                     chosen |= {} if bounds is None else {"bounds": bounds}
-                    words = ", ".join(f"{key}={value}" for key, value in chosen.items() if key not in SETTINGS)
-                    yield f"{name}({words})", lambda made=made, chosen=chosen, **more: made(**chosen, **more)
+                    inferring = "intervals" in wanted and (name, way) in INFERRING and (classes or name[:2] == "Li")
+                    for more in ({}, {"intervals": True}) if inferring else ({},):
+                        told = {**chosen, **more}
+                        words = ", ".join(f"{key}={value}" for key, value in told.items() if key not in SETTINGS)
+                        yield f"{name}({words})", lambda made=made, told=told, **more: made(**told, **more)
 
 
 EVERY = dict(estimators())
@@ -140,7 +146,7 @@ def fitted(
             model = make(**price, ledger=book)
             error = attempt(lambda: type(model.fit(rows, targets, **users)).__name__)
             assert error[0] == "result" or added, error
-            shows = [each for each in ("released", "explain") if hasattr(model, each)]
+            shows = [each for each in ("released", "explain", "coefficients") if hasattr(model, each)]
             said = [attempt(getattr(model, each)) for each in shows]
             kept = {k: v for k, v in model.__getstate__().items() if k not in {"ledger", "bits"}}
             predicted = [

@@ -242,7 +242,11 @@ class Answer(ABC):
             **{name: said.pop(name) for name in list(said) if name not in {"cost", "left"}},
             "by rule": self.rules or (["nothing was bounded or clipped"] if paid else []),
             "noise": [f"{column.name}: {column.how}" for column in columns],
-            "exactness": [exactness(each, self.threshold, thing=things[0], cut=cut(self.rules)) for each in columns],
+            "exactness": [
+                exactness(each, self.threshold, thing=things[0], cut=cut(self.rules))
+                for each in columns
+                if each.error_of
+            ],
             "found": self.notes,
             "afterwards": self.processing
             or (["nothing but scaling and rounding was done to the noisy numbers"] if paid else []),
@@ -255,7 +259,7 @@ class Answer(ABC):
         Single numbers are points, numbers along time are steps, numbers along many degrees or ranks a curve, and all
         others bars. All columns are drawn unless one is named.
         """
-        chosen = self.columns if column is None else (self[column],)
+        chosen = tuple(each for each in self.columns if each.error_of) if column is None else (self[column],)
         made = self._drawn(chosen)
         made.suptitle(plots.literal("\n".join((self.question, *below(cut(self.rules))))), fontsize=10)
         return made
@@ -413,6 +417,7 @@ def columns_out(columns: Sequence[AnswerColumn]) -> list[dict[str, Any]]:
             "integral": column.integral,
             "absolute": column.absolute,
             "tails": str(column.tails),
+            "error_of": column.error_of,
         }
         | {part: [x if math.isfinite(x) else str(x) for x in getattr(column, part).tolist()] for part in NUMBERS}
         for column in columns
@@ -428,6 +433,7 @@ def columns_in(written: Any, *, absolute: bool) -> tuple[AnswerColumn, ...]:
             integral=column["integral"],
             absolute=bool(column.get("absolute", absolute)),
             tails=Tails(column.get("tails", Tails.UNKNOWN)),
+            error_of=column.get("error_of", "the noise"),
             **{part: np.array([float(x) for x in column[part]], dtype=np.float64) for part in NUMBERS},
         )
         for column in written

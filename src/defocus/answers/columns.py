@@ -149,6 +149,8 @@ class AnswerColumn:
     absolute: bool = False
     tails: Tails = Tails.UNKNOWN
     """What intervals of another confidence follow from."""
+    error_of: str = "the noise"
+    """What errors and intervals are of; empty for numbers about another column, which have none."""
 
     def __post_init__(self) -> None:
         for field in NUMBERS:

@@ -55,7 +55,7 @@ def exactness(
     if errors.size:
         least, most = brief(errors.min()), brief(errors.max())
         size = least if least == most else f"{least} to {most}"
-        said.append(f"off by {size} on average" if column.absolute else f"standard error of the noise {size}")
+        said.append(f"off by {size} on average" if column.absolute else f"standard error of {column.error_of} {size}")
     if half.size:
         middle = "" if len(column.values) == 1 else f" for the median {thing}"
         said.append(f"95 % within {brief(np.median(half))}{middle}")

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 from rich.cells import cell_len, set_cell_size
 
-from defocus.answers.columns import SUFFIXES, AnswerColumn, decimals, rounded, written
+from defocus.answers.columns import SUFFIXES, AnswerColumn, brief, decimals, rounded, written
 from defocus.privacy.html import html_lines, html_table
 
 __all__ = [
@@ -165,6 +165,9 @@ def arrow(keys: Keys, columns: Sequence[AnswerColumn], threshold: float | None, 
         else:
             value, low, high = (_rounded(part, column) for part in (column.values, column.low, column.high))
             parts = [value, pa.array(rounded(column.errors, decimals(column.spread)), pa.float64()), low, high]
+        if not column.error_of:
+            made[column.name] = parts[0]
+            continue
         if threshold is not None:
             parts.append(pa.array(column.reliable(threshold), pa.bool_()))
         made |= {f"{column.name}{suffix}": part for suffix, part in zip(SUFFIXES, parts, strict=False)}
@@ -175,7 +178,9 @@ def arrow(keys: Keys, columns: Sequence[AnswerColumn], threshold: float | None, 
 def kinds_of_error(columns: Sequence[AnswerColumn]) -> dict[str, str]:
     """What x_error means for each column x: not all rooms state the same."""
     return {
-        f"{column.name}_error": "expected absolute error" if column.absolute else "standard error" for column in columns
+        f"{column.name}_error": "expected absolute error" if column.absolute else "standard error"
+        for column in columns
+        if column.error_of
     }
 
 
@@ -193,12 +198,17 @@ def cells(
     """
     room = "" if threshold is None else "  "
     heads = [plain(name) for name in keys]
-    heads += [text for column in columns for text in (f"{plain(column.name)}{room}", interval)]
-    right = [_is_integer(values) for values in keys.values()] + [True] * (2 * len(columns))
+    for column in columns:
+        heads += [f"{plain(column.name)}{room}", interval] if column.error_of else [plain(column.name)]
+    right = [_is_integer(values) for values in keys.values()] + [True] * (len(heads) - len(keys))
     shown, left_out = shortened(len(columns[0].values))
     body = [[plain(part) for part in row] for row in _rows(keys, shown)]
     for column in columns:
         part, places = column.taken(shown), column.places
+        if not column.error_of:
+            for line, value in zip(body, part.values, strict=True):
+                line.append(brief(value))
+            continue
         flags = [None] * len(shown) if threshold is None else part.reliable(threshold)
         for line, value, low, high, fine in zip(body, part.values, part.low, part.high, flags, strict=True):
             mark = " *" if fine is False else room

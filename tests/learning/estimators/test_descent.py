@@ -1,5 +1,6 @@
 """Accelerated descent: it arrives, averages noise as well as one look would, and takes its ridge from noise alone."""
 
+import math
 from itertools import islice
 
 import numpy as np
@@ -13,6 +14,7 @@ from defocus.learning.estimators.descent import (
     ROW_BITS,
     UNIT,
     Loss,
+    bends,
     chances,
     course,
     descended,
@@ -20,6 +22,7 @@ from defocus.learning.estimators.descent import (
     largest,
     optimum,
     pulls,
+    residuals,
 )
 from defocus.learning.estimators.descent import _fresh as fresh
 from defocus.learning.estimators.fit_budget import FitBudget
@@ -156,3 +159,19 @@ def test_probabilities_are_those_at_which_nothing_pulls(classes: int) -> None:
         pull = pulls(np.rint(column * SCORE), np.full(20, y), unit=SCORE, classes=classes)
         expected += eta[:, y : y + 1] * pull * largest(classes) / PULL
     assert np.abs(expected).max() < 2e-3
+
+
+@given(score=st.integers(-(2**40), 2**40), label=st.integers(-1, 2))
+def test_residuals_and_curvature_of_odds_are_whole_bounded_and_near(score: int, label: int) -> None:
+    scores, labels = np.array([[float(score)]]), np.array([label])
+    missed, bent = float(residuals(scores, labels)[0, 0]), float(bends(scores, labels)[0])
+    assert missed == round(missed)
+    assert bent == round(bent)
+    assert abs(missed) <= PULL
+    assert 0 <= bent <= PULL
+    chance = 1 / (1 + math.exp(-max(-16, min(16, score / UNIT))))
+    if label < 0:
+        assert (missed, bent) == (0, 0)
+    else:
+        assert missed / PULL == pytest.approx(chance - (label == 1), abs=3e-4)
+        assert (bent / PULL) ** 2 == pytest.approx(4 * chance * (1 - chance), abs=1e-3)

@@ -170,3 +170,30 @@ def test_persons_are_averaged_exactly_towards_zero_however_rows_are_kept(
     assert found.tolist() == expected.tolist()
     alone = tallied(kept, weights, Persons(np.arange(len(rows))))
     assert (alone == tallied(kept, weights)).all()
+
+
+@given(
+    rows=arrays(np.int64, (5, 3), elements=st.integers(-(2**12), 2**12)),
+    weights=arrays(np.int64, (5,), elements=st.integers(-(2**13), 2**13)),
+    owners=st.lists(st.integers(0, 2), min_size=5, max_size=5),
+)
+@settings(max_examples=60, deadline=None)
+def test_weighted_rows_and_what_units_add_are_whole_and_no_longer(
+    rows: np.ndarray, weights: np.ndarray, owners: list[int]
+) -> None:
+    whole = rows.astype(np.float64)
+    for matrix in (whole, sp.csr_matrix(whole)):
+        alone = Held(matrix)
+        weighted = alone.weighted(weights.astype(np.float64), 13)
+        dense = weighted.toarray() if sp.issparse(weighted) else weighted
+        assert (dense == np.trunc(rows * weights[:, np.newaxis] / 2**13)).all()
+        assert (squares(dense) <= squares(whole)).all()
+        persons = Held(matrix, Persons(np.array(owners))).units(weights.astype(np.float64), 11)
+        added = persons.toarray() if sp.issparse(persons) else persons
+        for who in range(max(owners) + 1):
+            own = np.array(owners) == who
+            if own.any():
+                total = (rows[own] * weights[own, np.newaxis]).sum(axis=0)
+                average = np.sign(total) * (abs(total) // own.sum())
+                assert (added[who] == np.trunc(average / 2**11)).all()
+    assert Held(whole, Persons(np.full(5, -1))).units(weights.astype(np.float64), 11).shape == (0, 3)

@@ -172,7 +172,9 @@ def test_a_row_replaced_moves_sums_by_at_most_twice_as_much(watched: Any) -> Non
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("name", ["logistic", "output", "linear", "bayes", "pca", "scaler", "k-means"])
+@pytest.mark.parametrize(
+    "name", ["logistic", "output", "linear", "intervals", "odds", "bayes", "pca", "scaler", "k-means"]
+)
 def test_noise_has_the_scale_that_was_charged_and_no_other(name: str, watched: Any, fits: Callable[..., float]) -> None:
     told: dict[str, Any] = {"epsilon": 1, "delta": 1e-6, "bits": seeded(20)}
     y = np.zeros(5)
@@ -182,6 +184,10 @@ def test_noise_has_the_scale_that_was_charged_and_no_other(name: str, watched: A
             np.zeros((5, 4000)), y
         ),
         "linear": lambda: LinearRegression(**told, solver="moments").fit(np.zeros((5, 80)), y),
+        "intervals": lambda: LinearRegression(**told, intervals=True).fit(np.zeros((5, 60)), y),
+        "odds": lambda: LogisticRegression(**told, intervals=True, classes=[0, 1], max_iter=20).fit(
+            np.zeros((5, 50)), y
+        ),
         "bayes": lambda: NaiveBayes(**told, classes=[0, 1]).fit(np.zeros((5, 200)), y),
         "pca": lambda: PCA(**told).fit(np.zeros((5, 80))),
         "scaler": lambda: StandardScaler(**told, bounds=(0, 1)).fit(np.zeros((5, 1600))),

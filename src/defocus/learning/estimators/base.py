@@ -60,6 +60,8 @@ class PrivateEstimator(BaseEstimator, ABC):
     """Whether sparse rows are fine."""
     _RELEASED: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """What a fit finds that its event pays for, and its shape; nothing else is written to a file for others."""
+    _OPTIONAL: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """Likewise, where it was asked for."""
     _WITHHELD: ClassVar[tuple[str, ...]] = ()
     """What a fit leaves in memory that tells of single rows, and that no file may hold."""
 
@@ -111,6 +113,8 @@ class PrivateEstimator(BaseEstimator, ABC):
         why = f"fit {type(self).__name__}" if self.purpose is None else self.purpose
         result, self.receipt_ = means.spend(plan.event, compute, purpose=why, who=self.who, written=written)
         self.event_ = plan.event
+        for name in self._OPTIONAL:
+            self.__dict__.pop(name, None)
         self._asked, self._unit = means.price, means.unit
         return result
 
@@ -128,7 +132,8 @@ class PrivateEstimator(BaseEstimator, ABC):
     def released(self) -> dict[str, Any]:
         """What the last fit found that anybody may see, by name: no more than ``event_`` pays for."""
         check_is_fitted(self, "event_")
-        return {name: getattr(self, name) for name in ("n_features_in_", *self._RELEASED)}
+        asked = [name for name in self._OPTIONAL if name in self.__dict__]
+        return {name: getattr(self, name) for name in ("n_features_in_", *self._RELEASED, *asked)}
 
     @classmethod
     def restored(cls, released: Mapping[str, Any], **parameters: Any) -> Self:
@@ -140,7 +145,8 @@ class PrivateEstimator(BaseEstimator, ABC):
             raise _not_released(cls)
         model = cls(**parameters)
         sizes: dict[str, int] = {}
-        for name, shape in {"n_features_in_": (), **cls._RELEASED}.items():
+        asked = {name: shape for name, shape in cls._OPTIONAL.items() if name in released}
+        for name, shape in {"n_features_in_": (), **cls._RELEASED, **asked}.items():
             value = _number_or_labels(released.get(name), labels=name == "classes_")
             if value is None or value.ndim != len(shape):
                 raise _not_released(cls)
@@ -150,7 +156,12 @@ class PrivateEstimator(BaseEstimator, ABC):
             setattr(model, name, value if shape else value[()])
         model.n_features_in_ = int(model.n_features_in_)
         classes = sizes.get("classes", 1)
-        wanted = {"features": model.n_features_in_, "scores": classes if classes > 2 else 1}
+        wanted = {
+            "features": model.n_features_in_,
+            "scores": classes if classes > 2 else 1,
+            "coefficients": model.n_features_in_ + 1,
+            "facts": 6,
+        }
         if any(sizes.get(part, size) != size for part, size in wanted.items()):
             raise _not_released(cls)
         return model

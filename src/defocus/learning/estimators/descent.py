@@ -24,7 +24,7 @@ rounds in one way. So what a row pulls by depends on that row and the model alon
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import final
@@ -44,16 +44,19 @@ __all__ = [
     "UNIT",
     "Course",
     "Loss",
+    "bends",
     "chances",
     "course",
     "decisions",
     "descended",
     "gradient_plan",
+    "grained",
     "largest",
     "noised",
     "optimum",
     "probabilities",
     "pulls",
+    "residuals",
 ]
 
 
@@ -183,6 +186,36 @@ def _wrongness() -> Floats:
     return table
 
 
+def residuals(scores: Floats, labels: NDArray[np.int64]) -> Floats:
+    """The residuals of the logistic loss for two classes, as they are, in steps of 1 / PULL; zero without a label.
+
+    >>> residuals(np.array([[0.0], [0.0], [64.0]]), np.array([0, 1, -1])).ravel().tolist()
+    [4096.0, -4096.0, 0.0]
+    """
+    sign = np.where(labels == 1, 1.0, -1.0)
+    missed = -sign * _misses()[_cells(sign * scores[:, 0], UNIT)]
+    return np.where(labels >= 0, missed, 0.0)[:, np.newaxis]
+
+
+def bends(scores: Floats, labels: NDArray[np.int64]) -> Floats:
+    """The roots of the curvature of the logistic loss for two classes, p (1 - p), in steps of 1 / (2 PULL)."""
+    return np.where(labels >= 0, _roots()[_cells(scores[:, 0], UNIT)], 0.0)
+
+
+@cache
+def _misses() -> Floats:
+    """The probability of the other class, by the score of the own class; PULL for one."""
+    table: Floats = np.rint(PULL / (1 + np.exp(_middles())))
+    return table
+
+
+@cache
+def _roots() -> Floats:
+    """The root of 4 p (1 - p), by the score; PULL for one."""
+    table: Floats = np.rint(PULL / np.cosh(_middles() / 2))
+    return table
+
+
 @cache
 def _exponentials() -> Floats:
     """Whole multiples of e to the score, for scores up to zero."""
@@ -235,20 +268,22 @@ class Loss:
     spread: float
 
 
-def gradient_plan(means: FitBudget, dimension: int, steps: int) -> Plan:
-    r"""The noise of every gradient and of the sum of squared lengths.
+def gradient_plan(means: FitBudget, dimension: int, steps: int, also: Sequence[Sum] = ()) -> Plan:
+    r"""The noise of every gradient and of the sum of squared lengths; then that of what is ``also`` released.
 
     Guarantee:
         A row is a vector x of norm at most :math:`2^{13}` and pulls by a vector r of norm at most :math:`2^{13}`; it
         adds :math:`x \otimes r`, of norm :math:`\|x\|\|r\| \le 2^{26}`, to a gradient, at any coefficients, and at most
         :math:`2^{13}` to the sum of :math:`\lfloor\|x\|^2/2^{13}\rfloor`.
     """
-    return planned(means, [Sum(2**ROW_BITS * PULL, dimension, 1 - _TRACE, steps), Sum(2**ROW_BITS, 1, _TRACE)])
+    left = 1 - sum(each.share for each in also)
+    gradients = Sum(2**ROW_BITS * PULL, dimension, left * (1 - _TRACE), steps)
+    return planned(means, [gradients, Sum(2**ROW_BITS, 1, left * _TRACE), *also])
 
 
 def optimum(rows: Rows, loss: Loss, plan: Plan, *, steps: int, ridge: float | None, bits: Bits) -> Floats:
     """The coefficients that the loss and a ridge prefer: everything here is paid for by the plan."""
-    whole, trace = plan.noises
+    whole, trace = plan.noises[:2]
     noise = replace(whole, dimension=rows.width * loss.columns)
     long = summed(np.floor(rows.squares() / 2**ROW_BITS)[:, np.newaxis], rows.persons)
     lengths = trace.sample(int(long[0]), bits) + 3 * float(trace.sigma)
@@ -259,11 +294,17 @@ def optimum(rows: Rows, loss: Loss, plan: Plan, *, steps: int, ridge: float | No
     fresh = _fresh(noise, bits)
 
     def gradient(w: Floats) -> Floats:
-        exact = rows.tallied(loss.pulls(rows.times(np.rint(w * 2**_FINE_GRADIENT))))
+        exact = rows.tallied(loss.pulls(rows.times(grained(w))))
         noisy: Floats = add(exact.ravel(), next(fresh)).reshape(w.shape) * unit
         return noisy
 
     return descended(gradient, (rows.width, loss.columns), way)
+
+
+def grained(w: Floats) -> Floats:
+    """Coefficients as whole numbers, with which rows make scores in steps of 1 / UNIT."""
+    whole: Floats = np.rint(w * 2**_FINE_GRADIENT)
+    return whole
 
 
 def noised(exact: IntVector, noise: Gaussian, bits: Bits) -> Floats:

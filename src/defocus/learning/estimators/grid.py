@@ -49,6 +49,7 @@ __all__ = [
     "Persons",
     "Rows",
     "moment_error",
+    "moment_noise",
     "moment_sum",
     "moments",
     "noisy_moments",
@@ -146,8 +147,8 @@ class Persons:
         self._members = order[np.count_nonzero(owner < 0) :]
         self._starts = np.searchsorted(owner[self._members], np.arange(int(owner.max(initial=-1)) + 2))
 
-    def averages(self, rows: Matrix, weights: Floats) -> Iterator[IntVector]:
-        """The sums of averages of rows, each times its whole weight, for some persons after the other."""
+    def averages(self, rows: Matrix, weights: Floats) -> Iterator[Matrix]:
+        """The averages of each person's rows, each times its whole weight, for some persons after the other."""
         at_once = max(1, _AT_ONCE // rows.shape[1])
         for first in range(0, len(self._starts) - 1, at_once):
             starts = self._starts[first : first + at_once + 1]
@@ -158,7 +159,7 @@ class Persons:
             sizes = np.maximum(np.diff(starts), 1)
             each = np.repeat(sizes, np.diff(summed.indptr)) if sp.issparse(summed) else sizes[:, np.newaxis]
             _entries(summed, np.sign(entries) * (abs(entries) // each))
-            yield np.asarray(summed.sum(axis=0)).ravel().astype(np.int64)
+            yield summed
 
 
 def tallied(rows: Matrix, weights: Floats, persons: Persons | None = None) -> IntVector:
@@ -171,7 +172,7 @@ def tallied(rows: Matrix, weights: Floats, persons: Persons | None = None) -> In
     if persons is not None:
         for column in range(weights.shape[1]):
             for part in persons.averages(rows, weights[:, column]):
-                total[:, column] += part
+                total[:, column] += np.asarray(part.sum(axis=0)).ravel().astype(np.int64)
         return total
     for start in range(0, rows.shape[0], _CHUNK):
         part = rows[start : start + _CHUNK].T @ weights[start : start + _CHUNK]
@@ -239,6 +240,27 @@ class Held:
         """See the protocol."""
         return tallied(self.matrix, weights, self.persons)
 
+    def weighted(self, weights: Floats, bits: int) -> Matrix:
+        """Each row times its whole weight of at most 2**bits, over 2**bits, rounded towards zero: no row is longer."""
+        return _shortened(self.matrix.copy(), weights, bits)
+
+    def units(self, weights: Floats, bits: int) -> Matrix:
+        """The same for each unit: of a person, the average of the weighted rows, with each entry rounded twice."""
+        if self.persons is None:
+            return self.weighted(weights, bits)
+        parts = list(self.persons.averages(self.matrix, weights))
+        if not parts:
+            return self.matrix[:0]
+        whole = sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.vstack(parts)
+        return _shortened(whole, np.ones(whole.shape[0]), bits)
+
+
+def _shortened(rows: Matrix, weights: Floats, bits: int) -> Matrix:
+    """Multiplied in place by whole weights, divided by 2**bits, which is exact, and rounded towards zero."""
+    _scale(rows, weights / 2**bits)
+    _entries(rows, np.trunc(_data(rows)))
+    return rows
+
 
 def _copied(X: Matrix) -> Matrix:
     """The rows, to be written to; sparse where most entries are zero, which changes the time and nothing else."""
@@ -299,6 +321,11 @@ def noisy_moments(rows: Matrix, noise: Gaussian, bits: Bits, persons: Persons | 
     matrix = np.zeros((width, width))
     matrix[upper] = noisy
     return matrix + np.triu(matrix, 1).T
+
+
+def moment_noise(noise: Gaussian) -> tuple[float, float]:
+    """The standard errors of an entry on the diagonal and of one off it."""
+    return float(noise.sigma) / _ON, float(noise.sigma) / _OFF
 
 
 def moment_error(noise: Gaussian, width: int) -> float:

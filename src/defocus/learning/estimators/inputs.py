@@ -299,11 +299,11 @@ def seen_with(
 class Data:
     """What a fit was handed: rows, targets, and whose each row is. Examples of a table are read when first asked for.
 
-    ``persons`` says whether a unit is a person.
+    ``persons`` says whether a unit is a person, and ``names`` what a table calls its inputs.
     """
 
-    def __init__(self, read: Callable[[], tuple[Any, Any, Any]], *, persons: bool) -> None:
-        self._read, self.persons = read, persons
+    def __init__(self, read: Callable[[], tuple[Any, Any, Any]], *, persons: bool, names: tuple[str, ...] = ()) -> None:
+        self._read, self.persons, self.names = read, persons, names
 
     @cached_property
     def parts(self) -> tuple[Any, Any, Any]:
@@ -358,7 +358,7 @@ def data_of(told: Any, X: Any, y: Any, users: Any) -> Data:
                 f"{name}= was not given, and the table does not declare it of every column.",
                 fix=f"declare it, table.declare(days=(0, 30)), before examples(…); or pass {name}=.",
             )
-    return Data(X.read_examples, persons=X.unit.kind == "user")
+    return Data(X.read_examples, persons=X.unit.kind == "user", names=X.inputs)
 
 
 def _goes_without(told: Any, name: str, usual: Mapping[str, Any]) -> bool:

@@ -1,5 +1,6 @@
 """Linear regression: by exact noisy descent, or from noisy sufficient statistics."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
@@ -8,13 +9,14 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import InvalidParameterError, count, in_range, positive
-from defocus.learning.estimators.base import PrivateEstimator
+from defocus.learning.estimators.coefficients import Curve, InferringEstimator, inferred, newton_sums, unregularised
 from defocus.learning.estimators.descent import (
     PULL,
     ROW_BITS,
     UNIT,
     Loss,
     gradient_plan,
+    grained,
     noised,
     optimum,
 )
@@ -46,14 +48,20 @@ _BITS = 10
 _CONSTANT = 0.5
 _SPREAD = 0.5
 """What coefficients are expected to vary by, where rows are in the unit ball and targets in [-1, 1]."""
+_ROOM = 1 + 1e-6
+"""Above the largest prediction, for entries that were rounded."""
+_FARTHEST = 2.0
+"""No prediction is farther from the middle of the range of targets, in half ranges, where the meat is released."""
 _SHARE = 0.5
 """Of the budget, for second moments; the rest is for products with the target."""
 _SOLVERS = ("descent", "moments")
+_INFERENCE = (0.45, 0.3, 0.25)
+"""Of the budget, for products with the target, second moments and the meat, where intervals are asked for."""
 
 
 @final
 @dataclass(eq=False, repr=False, kw_only=True)
-class LinearRegression(RegressorMixin, PrivateEstimator):
+class LinearRegression(RegressorMixin, InferringEstimator):
     r"""A line through noisy data.
 
     Guarantee:
@@ -67,6 +75,8 @@ class LinearRegression(RegressorMixin, PrivateEstimator):
         *solver="moments"*: the sums of :math:`x x^T` and of :math:`x y` are released once. Rows have norm at most
         :math:`2^{10}` and targets are at most :math:`2^{10}` in size, so a row moves the second by at most
         :math:`2^{20}` in L2 norm, and the first, weighted, by at most :math:`5\cdot2^{20}` (:mod:`.grid`).
+
+        *intervals=True*: both are released on a finer grid, and then the meat of the sandwich (:func:`.newton_sums`).
     Assumes:
         ``norm`` or ``bounds``, and ``target``, the least and largest value to predict, were not read off the data.
         What lies outside is cut. NaN is zero, with ``bounds`` the middle; a missing target is the middle of ``target``.
@@ -81,9 +91,10 @@ class LinearRegression(RegressorMixin, PrivateEstimator):
 
     Args:
         target: the least and the largest value to predict.
-        solver: "descent" or "moments".
+        solver: "descent", the default, or "moments", which intervals need and then are the default.
         norm: the longest that a row may be, where there are no ``bounds``.
         bounds: the least and the largest value, each a number or one for every feature.
+        intervals: whether part of the price pays for confidence intervals, :meth:`coefficients`; without a ridge.
         clip: how hard a row may pull, in units of half the range of ``target``, by descent.
         fit_intercept: whether lines have a constant.
         alpha: the strength of regularisation, as in scikit-learn's Ridge, for rows in the unit ball and targets from -1
@@ -106,9 +117,10 @@ class LinearRegression(RegressorMixin, PrivateEstimator):
     _RELEASED: ClassVar = {"coef_": ("features",), "intercept_": ()}
 
     target: Any = (-1.0, 1.0)
-    solver: str = "descent"
+    solver: str | None = None
     norm: Any = 1.0
     bounds: Any = None
+    intervals: bool = False
     clip: Any = 0.5
     fit_intercept: bool = True
     alpha: Any = None
@@ -117,36 +129,59 @@ class LinearRegression(RegressorMixin, PrivateEstimator):
     def fit(self, X: Any, y: Any = None, users: Any = None) -> "LinearRegression":
         """Charge, then fit; ``users`` says whose each row is."""
         told, means, drawn, data = self._told(X, y, users)
-        if told.solver not in _SOLVERS:
+        if told.solver not in (None, *_SOLVERS):
             raise InvalidParameterError("There is no such solver.", fix=f"choose solver= from {', '.join(_SOLVERS)}.")
+        if told.intervals:
+            unregularised("alpha", told.alpha, told.solver, (None, "moments"))
         aim = bounds_of(told.target, 1)
         ridge = None if told.alpha is None else float(positive("alpha", told.alpha))
         clip, steps = float(in_range("clip", told.clip, 1e-3, 2)), count("max_iter", told.max_iter)
         rows, values = seen_with(self, data.X, data.y, numbers, sparse=True)
         persons = persons_of(data.users, rows.shape[0])
         rows, norm = scaled(rows, told.bounds, told.norm)
-        descends = told.solver == "descent"
-        ball = Ball(norm, ROW_BITS if descends else _BITS, _CONSTANT if told.fit_intercept else 0.0)
-        width = rows.shape[1] + bool(told.fit_intercept)
-        moments = [moment_sum(width, _BITS, _SHARE), Sum(4**_BITS, width, 1 - _SHARE)]
+        features, descends = rows.shape[1], told.solver != "moments" and not told.intervals
+        constant = 1 / math.sqrt(features) if told.intervals else _CONSTANT
+        fine = descends or told.intervals
+        ball = Ball(norm, ROW_BITS if fine else _BITS, constant if told.fit_intercept else 0.0)
+        width = features + bool(told.fit_intercept)
+        moments = (
+            newton_sums(width, 1, _INFERENCE)
+            if told.intervals
+            else (moment_sum(width, _BITS, _SHARE), Sum(4**_BITS, width, 1 - _SHARE))
+        )
         plan = gradient_plan(means, width, steps) if descends else planned(means, moments)
         middle, half = float(aim.middle[0]), float(aim.half[0])
 
+        def units(w: Floats) -> Floats:
+            coef = w[np.newaxis, :features] * (half * ball.radius / (norm * 2**ball.bits))
+            added = half * w[-1] * ball.intercept / 2**ball.bits if told.fit_intercept else 0.0
+            (plain,), (intercept,) = in_units_of_data(coef, np.array([middle + added]), told.bounds)
+            return np.append(plain, intercept)
+
         def compute() -> Floats:
-            whole, aims = Held(ball.hold(rows), persons), np.rint(aim.inward(values) * 2**_BITS)
+            whole, aims = Held(ball.hold(rows), persons), aim.inward(values) * 2**_BITS
+            if told.intervals:
+                sides = None if told.bounds is None else np.full(features, ball.radius / norm)
+                curve = _squares(whole, aims, sides, ball.intercept)
+                return inferred(whole, curve, np.zeros(width), noises=plan.noises, bits=drawn, units=units).table
+            aims = np.rint(aims)
             if not descends:
-                return _solved(whole, aims, plan, ridge, drawn)
+                return units(_solved(whole, aims, plan, ridge, drawn))
             loss = Loss(
                 lambda scores: shortfalls(scores, aims, clip), columns=1, step=clip / PULL, bend=1.0, spread=_SPREAD
             )
-            return optimum(whole, loss, plan, steps=steps, ridge=ridge, bits=drawn)[:, 0]
+            return units(optimum(whole, loss, plan, steps=steps, ridge=ridge, bits=drawn)[:, 0])
 
-        w = self._spend(plan, means, compute, lambda made: made.tolist())
-        coef = w[np.newaxis, : rows.shape[1]] * (half * ball.radius / (norm * 2**ball.bits))
-        intercept = np.array([middle + (half * w[-1] * ball.intercept / 2**ball.bits if told.fit_intercept else 0.0)])
-        (self.coef_,), (self.intercept_,) = in_units_of_data(coef, intercept, told.bounds)
+        found = self._spend(plan, means, compute, lambda made: made.tolist())
+        if told.intervals:
+            self.inference_, found = found, found[:, 0]
+        self.coef_, self.intercept_ = found[:-1], found[-1]
         self.n_iter_, self.bounds_ = steps if descends else 1, told.bounds
+        self._names, self._constant = data.names, bool(told.fit_intercept)
         return self
+
+    def _aim(self) -> str:
+        return "the mean of the target"
 
     def predict(self, X: Any) -> Floats:
         """The expected target of each row, held to the bounds or the ball as when fitting."""
@@ -165,6 +200,31 @@ def shortfalls(scores: Floats, aims: Floats, clip: float) -> Floats:
     missed = scores / UNIT - aims[:, np.newaxis] / 2**_BITS
     clipped: Floats = np.trunc(missed * (PULL / clip)).clip(-PULL, PULL)
     return clipped
+
+
+def _squares(rows: Held, y: Floats, sides: Floats | None, constant: int) -> Curve:
+    """The squared loss. Predictions of any row have a bound, and so have residuals: none is clipped.
+
+    ``sides`` is how long each entry of a row may be, where that is known, and ``constant`` the entry beside them.
+    """
+
+    def reach(w: Floats) -> float:
+        ball = float(np.linalg.norm(w))
+        if sides is None:
+            return ball
+        box = np.append(sides, [float(constant)] if constant else []) @ np.abs(w) / 2**ROW_BITS
+        return min(ball, float(box))
+
+    def residuals(whole: Floats) -> tuple[Floats, float]:
+        most = 1 + _ROOM * reach(whole[:, 0] / grained(np.ones(1)))
+        return shortfalls(rows.times(whole), y, most), most / PULL
+
+    return Curve(
+        residuals,
+        lambda _: np.full(len(y), float(PULL)),
+        bend=1.0,
+        confined=lambda w: w / max(reach(w) / _FARTHEST, 1.0),
+    )
 
 
 def _solved(rows: Held, y: Floats, plan: Plan, ridge: float | None, bits: Bits) -> Floats:

@@ -1,27 +1,33 @@
 """Logistic regression, in three ways: by exact noisy descent, by output and by objective perturbation."""
 
+import math
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from defocus.errors import InvalidParameterError, count, in_range
 from defocus.learning.estimators.base import PrivateEstimator
+from defocus.learning.estimators.coefficients import Curve, InferringEstimator, inferred, newton_sums, unregularised
 from defocus.learning.estimators.descent import (
     PULL,
     ROW_BITS,
     UNIT,
     Loss,
+    bends,
     decisions,
     gradient_plan,
     largest,
     optimum,
     probabilities,
     pulls,
+    residuals,
 )
 from defocus.learning.estimators.fit_budget import FitBudget, Plan
 from defocus.learning.estimators.grid import Ball, Floats, Held, Rows
@@ -37,6 +43,8 @@ _CONSTANT = 0.25
 _SPREAD = 2.0
 """Rows in the unit ball have scores of a few units if coefficients are a few units."""
 _SOLVERS = ("descent", "output", "objective")
+_INFERENCE, _LOOKS = (0.32, 0.28, 0.1), 2
+"""Of the budget, for the gradient, the curvature and the meat, where intervals are asked for; descent has the rest."""
 
 
 class ScoredClassifier(ClassifierMixin, PrivateEstimator):
@@ -65,7 +73,7 @@ class ScoredClassifier(ClassifierMixin, PrivateEstimator):
 
 @final
 @dataclass(eq=False, repr=False, kw_only=True)
-class LogisticRegression(ScoredClassifier):
+class LogisticRegression(ScoredClassifier, InferringEstimator):
     r"""A linear classifier for any number of classes.
 
     Guarantee:
@@ -76,6 +84,9 @@ class LogisticRegression(ScoredClassifier):
         discrete Gaussian noise, and once the sum of squared lengths. Both factors are whole numbers of norm at most
         :math:`2^{13}`, so one row moves a gradient by at most :math:`2^{26}` steps in L2 norm, exactly, at any
         coefficients; everything else is computed from the noisy sums. No float decides about an outcome.
+
+        *intervals=True*, for two declared classes: descent goes by residuals that are not clipped, at most 1, in steps
+        of :math:`2^{-13}`, so the same holds; from where it ends, a noisy Newton step is taken (:func:`.newton_sums`).
 
         *solver="output"* and *solver="objective"*: see :mod:`.perturbation`. These are proven for real numbers and
         computed with floats, and cost K times as much for K > 2 classes.
@@ -89,6 +100,7 @@ class LogisticRegression(ScoredClassifier):
         About that of objective perturbation with half the noise, since residuals are clipped to what they are at the
         start (:mod:`.descent`); the ridge follows from the noise and a noisy mean of curvatures (:func:`.course`).
         ``coef_`` are those of the clipped loss, of which :meth:`predict_proba` makes probabilities; for odds, ask that.
+        With ``intervals``, they are log odds, with neither clipping nor ridge.
     Reference:
         Bassily, Smith, Thakurta (2014), Private empirical risk minimization; Polyak, Juditsky (1992), Acceleration of
         stochastic approximation by averaging. For the other two ways see :mod:`.perturbation`.
@@ -98,6 +110,7 @@ class LogisticRegression(ScoredClassifier):
         norm: the longest that a row may be, where there are no ``bounds``.
         bounds: the least and the largest value, each a number or one for every feature.
         classes: the classes to learn; found for a share of the price by default.
+        intervals: whether part of the price pays for confidence intervals, :meth:`coefficients`; without a ridge.
         fit_intercept: whether scores have a constant.
         C: the inverse of the ridge, as in scikit-learn: the loss of all rows counts C times as much as half the squared
             length of the coefficients of rows in the unit ball. By default it follows from the noise.
@@ -123,6 +136,7 @@ class LogisticRegression(ScoredClassifier):
     norm: Any = 1.0
     bounds: Any = None
     classes: Any = None
+    intervals: bool = False
     fit_intercept: bool = True
     C: Any = None
     max_iter: int = 400
@@ -133,13 +147,30 @@ class LogisticRegression(ScoredClassifier):
         if told.solver not in _SOLVERS:
             raise InvalidParameterError("There is no such solver.", fix=f"choose solver= from {', '.join(_SOLVERS)}.")
         declared = labels(told.classes, means)
+        _check_inference(told, declared)
         ridge = None if told.C is None else 1 / float(in_range("C", told.C, 1e-300, 1e300))
         rows, target = seen_with(self, data.X, data.y, declared.read, sparse=True)
         persons = persons_of(data.users, rows.shape[0])
         rows, norm = scaled(rows, told.bounds, told.norm)
-        ball = Ball(norm, ROW_BITS, _CONSTANT if told.fit_intercept else 0.0)
-        width = rows.shape[1] + bool(told.fit_intercept)
-        if told.solver == "descent":
+        features = rows.shape[1]
+        constant = 1 / math.sqrt(features) if told.intervals else _CONSTANT
+        ball = Ball(norm, ROW_BITS, constant if told.fit_intercept else 0.0)
+        width = features + bool(told.fit_intercept)
+
+        def units(w: Floats) -> tuple[Floats, Floats]:
+            coef = w[:features].T * (ball.radius / (norm * 2**ROW_BITS))
+            intercept = w[-1] * (ball.intercept / 2**ROW_BITS) if told.fit_intercept else np.zeros(w.shape[1])
+            return in_units_of_data(coef, intercept, told.bounds)
+
+        if told.intervals:
+            steps, pair = count("max_iter", told.max_iter), np.asarray(declared.declared)
+            plan = gradient_plan(means, width, steps, newton_sums(width, _LOOKS, _INFERENCE))
+
+            def compute() -> tuple[NDArray[Any], Floats]:
+                whole, places = Held(ball.hold(rows), persons), numbered(target, pair)
+                return pair, _inferred(whole, places, plan, steps=steps, bits=drawn, units=units)
+
+        elif told.solver == "descent":
             plan = descent_plan(means, declared, width, count("max_iter", told.max_iter))
 
             def compute() -> tuple[NDArray[Any], Floats]:
@@ -157,11 +188,24 @@ class LogisticRegression(ScoredClassifier):
         if not len(classes):
             raise none_found()
         self.classes_, self.bounds_ = classes, told.bounds
-        coef = w[: rows.shape[1]].T * (ball.radius / (norm * 2**ROW_BITS))
-        intercept = w[-1] * (ball.intercept / 2**ROW_BITS) if told.fit_intercept else np.zeros(w.shape[1])
-        self.coef_, self.intercept_ = in_units_of_data(coef, intercept, told.bounds)
+        if told.intervals:
+            self.inference_, self.coef_, self.intercept_ = w, w[np.newaxis, :-1, 0], w[-1:, 0]
+        else:
+            self.coef_, self.intercept_ = units(w)
+        self._names, self._constant = data.names, bool(told.fit_intercept)
         self.n_iter_ = told.max_iter if told.solver == "descent" else 1  # how far a solver goes depends on rows
         return self
+
+    def predict_proba(self, X: Any) -> Floats:
+        """The probability of each class."""
+        if "inference_" not in self.__dict__:
+            return super().predict_proba(X)
+        scores = self._scored(X)
+        return np.asarray(expit(np.hstack([-scores, scores])))
+
+    def _aim(self) -> str:
+        first, second = self.classes_.tolist()
+        return f"log odds of {second!r:.40} against {first!r:.40}"
 
     def _scored(self, X: Any) -> Floats:
         check_is_fitted(self)
@@ -193,3 +237,39 @@ def fitted_by_descent(
         spread=_SPREAD,
     )
     return classes, optimum(rows, loss, plan, steps=steps, ridge=ridge, bits=bits)
+
+
+def _check_inference(told: LogisticRegression, declared: Labels) -> None:
+    if not told.intervals:
+        return
+    unregularised("C", told.C, told.solver, ("descent",))
+    if declared.declared is None or declared.most != 2:
+        raise InvalidParameterError(
+            "Intervals are for log odds of two classes.", fix="declare both, for example classes=[0, 1]."
+        )
+
+
+def _inferred(
+    rows: Held,
+    places: NDArray[np.int64],
+    plan: Plan,
+    *,
+    steps: int,
+    bits: Bits,
+    units: Callable[[Floats], tuple[Floats, Floats]],
+) -> Floats:
+    """A Newton step from where descent by the logistic loss ends, in the units of the data."""
+    loss = Loss(lambda scores: residuals(scores, places), columns=1, step=1 / PULL, bend=0.25, spread=_SPREAD)
+    curve = Curve(
+        lambda w: (residuals(rows.times(w), places), 1 / PULL),
+        lambda w: bends(rows.times(w), places),
+        bend=0.25,
+        looks=_LOOKS,
+    )
+    start = optimum(rows, loss, plan, steps=steps, ridge=None, bits=bits)[:, 0]
+
+    def plain(w: Floats) -> Floats:
+        (coef,), (intercept,) = units(w[:, np.newaxis])
+        return np.append(coef, intercept)
+
+    return inferred(rows, curve, start, noises=plan.noises[2:], bits=bits, units=plain).table
