@@ -11,9 +11,9 @@ import pytest
 from tests.waiting import HANGS
 
 from defocus.cli import collection
-from defocus.local import Mean, Oracle, mean, oracle, write_parquet
+from defocus.local import Interval, Mean, Oracle, mean, oracle, write_parquet
 from defocus.local.reports import Reports
-from defocus.local.shuffling import Analyser, Key, Round, acknowledge, fetch, send
+from defocus.local.shuffling import Analyser, Key, MultiMessageSum, Round, acknowledge, fetch, protocol_to_json, send
 from defocus.noise.testing import seeded
 
 
@@ -146,6 +146,32 @@ def test_a_round_with_a_shuffler_in_another_process(tmp_path: Path) -> None:
         assert counted.counts.tolist() == asked.estimate(reports).counts.tolist()
         assert running.wait(timeout=HANGS) == 0
         assert "Stopped after 1 batches; 0 envelopes were rejected." in running.stdout.read()
+    finally:
+        running.kill()
+        running.wait()
+        if running.stdout is not None:
+            running.stdout.close()
+
+
+def test_a_round_of_several_messages_with_a_shuffler_in_another_process(tmp_path: Path) -> None:
+    asked, reader = MultiMessageSum(Interval(0, 10), users=50, epsilon=2, delta=0.01, levels=2), Key.generate()
+    description, where = tmp_path / "sum.json", tmp_path / "round.json"
+    description.write_text(protocol_to_json(asked))
+    words = ("shuffler", description, "--users", 60, "--analyser", reader.public.hex(), "--out", where, "--batches", 1)
+    running = subprocess.Popen(  # noqa: S603 - our own command
+        [sys.executable, "-m", "defocus", *map(str, words)], stdout=subprocess.PIPE, text=True, cwd=tmp_path
+    )
+    try:
+        assert running.stdout is not None
+        address = running.stdout.readline().split()[2]
+        described = Round.from_json(where.read_text())
+        assert (described.design, described.honest) == (asked, 50)
+        assert send(address, [described.report(5) for _ in range(60)]) == {"accepted": 60, "rejected": 0}
+        batch, analyser = fetch(address), Analyser(described, reader)
+        assert batch is not None
+        assert abs(analyser.count(batch).mean() - 5) < 8 * asked.error / 60
+        assert acknowledge(address, analyser.receipt())
+        assert running.wait(timeout=HANGS) == 0
     finally:
         running.kill()
         running.wait()

@@ -18,7 +18,8 @@ from defocus.local.estimates import CollectedAnswer, Process
 from defocus.local.means import Mean
 from defocus.local.oracles import Oracle
 from defocus.local.servers import State
-from defocus.local.shuffling import Key, Round, Service, Shuffler
+from defocus.local.shuffling import Key, Round, Service, Shuffler, protocol_from_json
+from defocus.local.shuffling.rounds import Protocol
 from defocus.local.trust_models import Comparison, Option, Task, compare
 from defocus.privacy.numbers import roughly
 
@@ -161,14 +162,23 @@ def _estimated(design: Design, counted: State, processing: Process | None) -> Co
     return Oracle(design).estimate(counted, processing=processing)
 
 
+def _asked(oracle: Path) -> Design | Protocol:
+    """The oracle or protocol that a file describes."""
+    with oracle.open("rb") as file:
+        text = file.read(_LONGEST)
+    return protocol_from_json(text) if b"defocus.protocol" in text[:200] else from_json(text)
+
+
 _KEY = 32
 """Bytes of a public key."""
 
 
-def run_shuffler(oracle: Path, *, users: int, analyser: str, out: Path, port: int, batches: int | None) -> None:
+def run_shuffler(
+    oracle: Path, *, users: int, honest: int | None, analyser: str, out: Path, port: int, batches: int | None
+) -> None:
     """Make the round, write it, and serve. The private key exists in this process only, and ends with it."""
     key, reader, design = Key.generate(), *_given(oracle, analyser)
-    described = Round(design, users, key.public, reader)
+    described = Round(design, users, key.public, reader, honest or 0)
     service = Service(Shuffler(described, key), port=port, batches=batches)
     out.write_text(described.to_json(), encoding="utf-8")
     screen = console()
@@ -185,8 +195,8 @@ def run_shuffler(oracle: Path, *, users: int, analyser: str, out: Path, port: in
     screen.print(f"Stopped after {service.made} batches; {rejected} envelopes were rejected.")
 
 
-def _given(oracle: Path, analyser: str) -> tuple[bytes, Design]:
-    """The analyser's key and the design; where both are wrong, both are told."""
+def _given(oracle: Path, analyser: str) -> tuple[bytes, Design | Protocol]:
+    """The analyser's key and the design or protocol; where both are wrong, both are told."""
     key, design, faults = b"", None, list[DefocusError]()
     with contextlib.suppress(ValueError):
         key = bytes.fromhex(analyser)
@@ -194,7 +204,7 @@ def _given(oracle: Path, analyser: str) -> tuple[bytes, Design]:
         wrong = f"The analyser's public key has {2 * _KEY} hexadecimal digits, but this is none."
         faults.append(InvalidParameterError(wrong, fix="pass Key.public.hex() of the analyser."))
     try:
-        design = described(oracle)
+        design = _asked(oracle)
     except DefocusError as error:
         faults.append(error)
     if design is not None and not faults:

@@ -360,9 +360,13 @@ def estimate(
 
 @commands.command()
 def shuffler(
-    oracle: Annotated[Path, typer.Argument(help="The description of an oracle, as Oracle.to_json wrote it.")],
+    oracle: Annotated[
+        Path,
+        typer.Argument(help="The description of an oracle, by Oracle.to_json, or of a protocol, by protocol_to_json."),
+    ],
     *,
-    users: Annotated[int, typer.Option(help="How many reports a batch must have.")],
+    users: Annotated[int, typer.Option(help="How many users a batch must have.")],
+    honest: Annotated[int | None, typer.Option(help="On how many of them privacy counts; all by default.")] = None,
     analyser: Annotated[str, typer.Option(help="The analyser's public key: Key.public.hex().")],
     out: Annotated[Path, typer.Option(help="Where to write the round, for devices and the analyser.")],
     port: Annotated[int, typer.Option(help="Which port of this machine; any free one by default.")] = 0,
