@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeAlias, final
@@ -28,6 +27,7 @@ from defocus.local.shuffling.envelopes import GROWTH, Key, seal, seal_alike
 from defocus.local.shuffling.histograms import MultiMessageHistogram
 from defocus.local.shuffling.sums import MultiMessageSum
 from defocus.noise import Bits
+from defocus.noise.bits import source
 from defocus.privacy import events
 from defocus.privacy.wire import read_number, write_number
 
@@ -186,7 +186,7 @@ class Round:
             )
         context = b"report" + self.digest
         if isinstance(self.design, Crowds):
-            inner = secrets.token_bytes(_NONCE) + seal_alike(messages[0], self.analyser, context)
+            inner = wire.new_nonce(source(None)) + seal_alike(messages[0], self.analyser, context)
         else:
             inner = b"".join(seal(message, self.analyser, context) for message in messages)
         return seal(inner, self.shuffler, b"envelope" + self.digest)
