@@ -1,5 +1,6 @@
 """The guide from a terminal."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -121,6 +122,20 @@ def test_what_cannot_be_read_is_refused_in_words(defocus: Callable[..., Any], tm
         assert found.code != 0
         assert "To fix" in found.err
         assert "Traceback" not in found.err
+
+
+@pytest.mark.parametrize("task", ["quantile", "training", "edges"])
+def test_rooms_are_recommended_for_other_tasks_with_a_line(task: str, defocus: Callable[..., Any]) -> None:
+    words = ("choose", task, "--users", 2000, "--epsilon", 1)
+    ran = defocus(*words)
+    assert ran.code == 0
+    assert "Recommended: " in ran.out
+    told = json.loads(defocus(*words, "--json").out)
+    assert told["task"] == task
+    assert told["ways"][0]["trust"] == "curator"
+    alone = defocus(*words, "--trust", "nobody", "--law", "pure")
+    assert alone.code == 0
+    assert ("Nothing here does that" in alone.out) is (task != "quantile")
 
 
 def test_a_round_with_a_shuffler_in_another_process(tmp_path: Path) -> None:

@@ -3,9 +3,9 @@
 import contextlib
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import Any, final, get_args
 
 from defocus.answers.plots import blank
 from defocus.cli.plots import ready, save
@@ -22,10 +22,22 @@ from defocus.local.shuffling import Key, Round, Service, Shuffler, protocol_from
 from defocus.local.shuffling.rounds import Protocol
 from defocus.local.trust_models import Comparison, Option, Task, compare
 from defocus.privacy.numbers import roughly
+from defocus.recommendations import recommend
 
-__all__ = ["Asked", "curve", "described", "run_estimate", "run_shuffler", "show_choice"]
+__all__ = [
+    "COMPARED",
+    "Asked",
+    "curve",
+    "described",
+    "run_estimate",
+    "run_shuffler",
+    "show_choice",
+    "show_recommendation",
+]
 
 
+COMPARED = get_args(Task)
+"""What models of trust are compared for; for the rest, rooms and mechanisms are listed."""
 _SIZES = (100, 1000, 10_000, 100_000, 1_000_000)
 
 
@@ -85,6 +97,30 @@ def show_choice(asked: Asked, *, plot: Path | None, as_json: bool) -> None:
     for why in comparison.left_out:
         screen.print(f"Left out: {why}")
     screen.print(f"Recommended: {chosen.model}, {chosen.method}. {_why(asked, comparison, chosen)}")
+
+
+def show_recommendation(*, as_json: bool, **asked: Any) -> None:
+    """Print the ways that trust and law allow, the least error first, each with its line."""
+    found = recommend(**asked)
+    if as_json:
+        to_json(asdict(found))
+        return
+    screen = console()
+    screen.print(f"{found.task} of {asked['people']}, epsilon {asked['epsilon']:g}; {found.measure}")
+    heads = ["trusts", "law", "room", "mechanism", "error"]
+    rows = [
+        (way.trust, way.law, way.room, way.mechanism, "-" if way.error is None else roughly(way.error))
+        for way in found.ways
+    ]
+    screen.print(table(heads, rows, numbers=heads[4:]))
+    for way in found.ways:
+        screen.print(f"{way.room}, {way.mechanism}: {way.note}", soft_wrap=True) if way.note else None
+    for why in found.left_out:
+        screen.print(f"Left out: {why}", soft_wrap=True)
+    if found.best is None:
+        screen.print("Nothing here does that with so little trust, or under that law.")
+    else:
+        screen.print(f"Recommended: {found.best.line}", soft_wrap=True, markup=False)
 
 
 def curve(asked: Asked) -> Any:

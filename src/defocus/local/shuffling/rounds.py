@@ -258,7 +258,11 @@ def protocol_to_json(protocol: Protocol) -> str:
 
 
 def protocol_from_json(text: str | bytes) -> Protocol:
-    """Read the description of a protocol; anything else is refused."""
+    """Read the description of a protocol; anything else is refused.
+
+    >>> protocol_from_json(protocol_to_json(Crowds(16, users=100, epsilon=1, delta=1e-6))).length
+    16
+    """
     try:
         data: Any = json.loads(text)
         if data["format"] != "defocus.protocol" or data["version"] != VERSION:
