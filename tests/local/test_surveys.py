@@ -9,7 +9,7 @@ from defocus.errors import BudgetExceededError, InvalidParameterError, OutOfDoma
 from defocus.local import Attributes, Mean, Oracle, attributes, changing, mean, oracle
 from defocus.local.domains import Categories, Interval
 from defocus.local.frequent_strings import HeavyHitters
-from defocus.local.shuffling import MultiMessageHistogram, MultiMessageSum
+from defocus.local.shuffling import Crowds, Key, MultiMessageHistogram, MultiMessageSum, Round
 from defocus.local.surveys import Asked, collect, collection_event
 from defocus.noise.testing import seeded
 from defocus.privacy import account, events
@@ -239,3 +239,12 @@ def test_a_value_that_changes_costs_one_event_however_it_does(tmp_path: Path) ->
     assert "300 epochs, 2 changes" in str(ledger.history()[-1])
     with pytest.raises(InvalidParameterError, match="drawn anew"):
         collection_event(asked, values=1)
+
+
+def test_a_round_of_several_messages_or_of_crowds_is_charged_for_its_honest_users(tmp_path: Path) -> None:
+    phones = {"budget": Budget(3, 1e-5), "unit": user("phone", replace=True), "dataset": "phones"}
+    ledger = Ledger.open(tmp_path / "l.db", **phones)  # type: ignore[arg-type]  # of several types
+    keys = Key.generate().public, Key.generate().public
+    for asked in (MultiMessageSum(Interval(0, 1), 500, 1, 1e-6), Crowds(16, 500, 1, 1e-6)):
+        assert collect(Round(asked, 600, *keys), ledger=ledger, purpose="a round").event == asked.event
+    assert ledger.remaining().epsilon == pytest.approx(1, abs=1e-6)

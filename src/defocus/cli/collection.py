@@ -22,7 +22,6 @@ from defocus.local.shuffling import Key, Round, Service, Shuffler, protocol_from
 from defocus.local.shuffling.rounds import Protocol
 from defocus.local.trust_models import Comparison, Option, Task, compare
 from defocus.privacy.numbers import roughly
-from defocus.recommendations import recommend
 
 __all__ = [
     "COMPARED",
@@ -101,6 +100,8 @@ def show_choice(asked: Asked, *, plot: Path | None, as_json: bool) -> None:
 
 def show_recommendation(*, as_json: bool, **asked: Any) -> None:
     """Print the ways that trust and law allow, the least error first, each with its line."""
+    from defocus.recommendations import recommend  # noqa: PLC0415 # it loads all rooms
+
     found = recommend(**asked)
     if as_json:
         to_json(asdict(found))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from defocus.errors import InvalidParameterError, SilentDeviceError, UnreadableDescriptionError
+from defocus.errors import EpsilonTooLargeError, InvalidParameterError, SilentDeviceError, UnreadableDescriptionError
 from defocus.local import Categories, Changing, changing
 from defocus.local.designs.changing import Flips
 from defocus.local.levels import growth
@@ -90,6 +90,13 @@ def test_a_description_travels_and_keeps_its_digest() -> None:
     for text in ("", "[]", "{}", "null"):
         with pytest.raises(UnreadableDescriptionError):
             Changing.from_json(text)
+
+
+def test_a_device_has_a_limit_of_its_own() -> None:
+    asked = changing(3, epochs=5, epsilon=2)
+    assert Changing.from_json(asked.to_json(), at_most=2) == asked
+    with pytest.raises(EpsilonTooLargeError):
+        Changing.from_json(asked.to_json(), at_most=1)
 
 
 def test_what_has_no_meaning_is_refused() -> None:

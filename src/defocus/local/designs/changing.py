@@ -8,7 +8,17 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal, final
 
-from defocus.errors import DefocusError, InvalidParameterError, Number, UnreadableDescriptionError, choice, count, whole
+from defocus.errors import (
+    DefocusError,
+    EpsilonTooLargeError,
+    InvalidParameterError,
+    Number,
+    UnreadableDescriptionError,
+    choice,
+    count,
+    positive,
+    whole,
+)
 from defocus.local.designs.registry import design
 from defocus.local.domains import Categories, domain_from_wire, never_silent
 from defocus.local.levels import checked_epsilon, growth
@@ -145,8 +155,8 @@ class Changing:
         number, it grows with its square.
 
     Reference:
-        Erlingsson, Feldman, Mironov, Raghunathan, Talwar, Thakurta (2019), Amplification by shuffling, Section 5, for
-        changes over dyadic intervals; Ohrimenko, Wirth, Wu (2022). *Not* Arcolezi et al. (2023), L-OLOHA, whose bound
+        Erlingsson, Feldman, Mironov, Raghunathan, Talwar, Thakurta (2019), Amplification by shuffling, for changes
+        over dyadic intervals; Ohrimenko, Wirth, Wu (2022). *Not* Arcolezi et al. (2023), L-OLOHA, whose bound
         of g epsilon is on the answers that a device keeps: which of them it gives, and when that changes, shows, so
         that no multiple of epsilon bounds what a series of reports tells.
 
@@ -255,8 +265,12 @@ class Changing:
         )
 
     @staticmethod
-    def from_json(text: str | bytes) -> "Changing":
-        """Read a description back; one whose integers this version would compute differently is refused."""
+    def from_json(text: str | bytes, *, at_most: Number | None = None) -> "Changing":
+        """Read a description back; one whose integers this version would compute differently is refused.
+
+        With ``at_most``, so is one that costs more than this epsilon: that is for the device to decide.
+        """
+        limit = None if at_most is None else positive("at_most", at_most)
         try:
             data: Any = json.loads(text)
             domain: Any = domain_from_wire(data["domain"])
@@ -265,6 +279,8 @@ class Changing:
             raise UnreadableDescriptionError(f"{type(error).__name__}, {str(error)[:80]}") from error
         if json.loads(made.to_json()) != data:
             raise UnreadableDescriptionError("its format, version or integers are not those of this version")
+        if limit is not None and made.epsilon > limit:
+            raise EpsilonTooLargeError(float(made.epsilon), float(limit))
         return made
 
 
