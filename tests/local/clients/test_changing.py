@@ -16,23 +16,7 @@ from defocus.errors import InvalidParameterError, UnreadableDescriptionError
 from defocus.local import Categories, Changing, ChangingMemory, ChangingServer
 from defocus.local.clients.changing import _signs
 from defocus.local.designs.changing import Flips
-from defocus.noise import Bits
-from defocus.noise.bits import Words
 from defocus.noise.testing import seeded
-
-
-class Coins(Bits):
-    """Prescribed coins."""
-
-    def __init__(self, coins: tuple[int, ...]) -> None:
-        self._coins = iter(coins)
-
-    def words(self, n: int) -> Words:
-        raise AssertionError(f"a device tosses one coin at each epoch, but drew {n} words")
-
-    def integer(self, nbits: int) -> int:
-        assert nbits == 1
-        return next(self._coins)
 
 
 def law(asked: Changing, group: int, row: int, values: tuple[int, ...]) -> dict[bytes, Fraction]:
@@ -43,9 +27,9 @@ def law(asked: Changing, group: int, row: int, values: tuple[int, ...]) -> dict[
     for signs in itertools.product((1, -1), repeat=flips.length):
         weight = Fraction(flips.high if signs.count(-1) <= flips.within else flips.low, total)
         kept = {"epoch": 0, "group": group, "row": row, "signs": list(signs), "used": 0, "last": 0}
-        for coins in itertools.product((0, 1), repeat=asked.epochs):
-            device, draw = ChangingMemory.from_json(json.dumps(memory | {"kept": kept})), Coins(coins)
-            sent = b"".join(device.report(value, bits=draw) for value in values)
+        for coins in itertools.product((1, -1), repeat=asked.epochs):
+            device = ChangingMemory.from_json(json.dumps(memory | {"kept": kept | {"coins": coins}}))
+            sent = b"".join(device.report(value) for value in values)
             found[sent] += weight / 2**asked.epochs
     return found
 
@@ -86,6 +70,15 @@ def test_signs_have_the_stated_law(flips: Flips) -> None:
 
 
 @pytest.mark.statistical
+def test_coins_are_fair_and_independent() -> None:
+    asked, bits = Changing(Categories.of(2), 8, 1, 1), seeded(4)
+    coins = np.array([json.loads(ChangingMemory(asked, bits=bits).to_json())["kept"]["coins"] for _ in range(2000)])
+    assert coins.shape == (2000, 8)
+    assert np.abs(coins.T @ coins / 2000 - np.eye(8)).max() < 4.5 / math.sqrt(2000)
+    assert np.abs(coins.mean(axis=0)).max() < 4.5 / math.sqrt(2000)
+
+
+@pytest.mark.statistical
 def test_the_auditor_finds_nearly_epsilon_in_a_series_that_changes_and_never_more() -> None:
     asked, bits = Changing(Categories.of(2), 3, None, 1), seeded(9)
 
@@ -93,7 +86,7 @@ def test_the_auditor_finds_nearly_epsilon_in_a_series_that_changes_and_never_mor
         sent = list[bytes]()
         for _ in range(n):
             device = ChangingMemory(asked, bits=bits)
-            messages = [device.report(value, bits=bits) for value in values]
+            messages = [device.report(value) for value in values]
             sent.append(messages[0][12:16] + bytes(message[-1] for message in messages))
         return sent
 
@@ -106,10 +99,10 @@ def test_a_stored_memory_goes_on_and_ends() -> None:
     asked = Changing(Categories.of(3), 300, 2, 1)
     values = np.random.default_rng(4).integers(0, 3, 300).tolist()
     one, other = ChangingMemory(asked, bits=seeded(5)), ChangingMemory(asked, bits=seeded(5))
-    first, second = seeded(6), seeded(6)
     for value in values:
         other = ChangingMemory.from_json(other.to_json())
-        assert one.report(value, bits=first) == other.report(value, bits=second)
+        set_back = ChangingMemory.from_json(other.to_json())
+        assert one.report(value) == other.report(value) == set_back.report(value)
     with pytest.raises(InvalidParameterError, match="All epochs"):
         one.report(0)
 
@@ -128,7 +121,14 @@ def test_every_value_is_a_message_of_one_length(odd: str) -> None:
 
 def test_texts_that_are_no_memory_are_refused() -> None:
     good = json.loads(ChangingMemory(Changing(Categories.of(2), 4, 1, 1)).to_json())
-    wrong: tuple[dict[str, Any], ...] = ({"signs": [7]}, {"signs": []}, {"group": 9}, {"epoch": "1"}, {"row": None})
+    wrong: tuple[dict[str, Any], ...] = (
+        {"signs": [7]},
+        {"signs": []},
+        {"coins": [1]},
+        {"group": 9},
+        {"epoch": "1"},
+        {"row": None},
+    )
     for change in wrong:
         with pytest.raises(UnreadableDescriptionError):
             ChangingMemory.from_json(json.dumps(good | {"kept": good["kept"] | change}))

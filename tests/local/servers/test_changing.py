@@ -16,7 +16,7 @@ def collected(asked: Changing, series: Any, bits: Bits) -> ChangingServer:
     for values in series:
         device = ChangingMemory(asked, bits=bits)
         for value in values:
-            assert server.add(device.report(value, bits=bits))
+            assert server.add(device.report(value))
     return server
 
 

@@ -25,8 +25,9 @@ class ChangingMemory:
     """One person's device in a collection of :class:`~defocus.local.Changing` values; report once at each epoch.
 
     Guarantee:
-        All that it ever sends is epsilon-LDP together, whatever the values are. It sends a message of one length at
-        each epoch; where its group has nothing to report, the sign is a fair coin and means nothing.
+        All that it ever sends is epsilon-LDP together, whatever the values are; all its randomness is drawn once. It
+        sends a message of one length at each epoch; where its group has nothing to report, the sign is a fair coin and
+        means nothing.
 
     >>> from defocus import local
     >>> asked = local.changing(["home", "work"], epochs=4, changes=1, epsilon=2)
@@ -49,13 +50,17 @@ class ChangingMemory:
             "group": group,
             "row": uniform(asked.rows, None, draw),
             "signs": _signs(asked.groups[group].flips, draw),
+            "coins": [2 * int(coin) - 1 for coin in f"{draw.integer(asked.epochs):0{asked.epochs}b}"],
             "used": 0,
             "last": 0,
         }
 
-    def report(self, value: Any, *, bits: Bits | None = None) -> bytes:
-        """The message of the next epoch. Store :meth:`to_json` before it is sent: what is drawn is drawn once."""
-        kept, draw = self._kept, source(bits)
+    def report(self, value: Any) -> bytes:
+        """The message of the next epoch. Nothing is drawn: a device that is set back sends the same for the same value.
+
+        Store :meth:`to_json` before it is sent, or a device that stops in between reports the epoch twice.
+        """
+        kept = self._kept
         if kept["epoch"] >= self.asked.epochs:
             raise InvalidParameterError(
                 "All epochs were reported.", fix="charge a new collection, and make a new memory."
@@ -63,14 +68,14 @@ class ChangingMemory:
         kept["epoch"] += 1
         group = self.asked.groups[kept["group"]]
         now = self.asked.sign(int(self.asked.domain.codes([value])[0]), kept["row"])
-        coin = 2 * draw.integer(1) - 1
+        said = kept["coins"][kept["epoch"] - 1]
         if group.level is not None and kept["epoch"] == 1:
             kept["last"] = now
         told = (group.level is None or now != kept["last"]) and kept["used"] < group.flips.length
         if group.due(kept["epoch"]) and told:
-            coin = now * kept["signs"][kept["used"]]
+            said = now * kept["signs"][kept["used"]]
             kept["used"], kept["last"] = kept["used"] + 1, now
-        return written(self.asked, kept["epoch"], kept["row"], kept["group"], coin)
+        return written(self.asked, kept["epoch"], kept["row"], kept["group"], said)
 
     def to_json(self) -> str:
         """Everything remembered, to be stored on the device. Who reads it can undo the noise."""
@@ -85,7 +90,8 @@ class ChangingMemory:
             kept, fresh = data["kept"], memory._kept
             alike = {key: type(value) for key, value in kept.items()} == {key: type(fresh[key]) for key in fresh}
             length = memory.asked.groups[kept["group"]].flips.length
-            if not alike or len(kept["signs"]) != length or not set(kept["signs"]) <= {1, -1}:
+            lengths = len(kept["signs"]), len(kept["coins"])
+            if not alike or lengths != (length, memory.asked.epochs) or not {*kept["signs"], *kept["coins"]} <= {1, -1}:
                 raise _unread("what is kept is of another kind")
             memory._kept = kept
         except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
