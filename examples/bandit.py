@@ -16,8 +16,8 @@ noise: below gap = epsilon privacy is free. (Sajed, Sheffet 2019, An optimal pri
 Run it with ``.venv/bin/python examples/bandit.py [plot.svg]``; it takes seconds, and everything in it is made up.
 """
 
+import argparse
 import math
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -143,4 +143,6 @@ def main(where: str | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    given = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    given.add_argument("plot", nargs="?", help="the file to draw the plot to")
+    main(given.parse_args().plot)

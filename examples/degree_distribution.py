@@ -4,7 +4,7 @@ Run it with ``.venv/bin/python examples/degree_distribution.py [plot.svg]``; it 
 graphs are generated, so that their true shape may be shown. Needs 'defocus[graph]', and for the plot 'defocus[plot]'.
 """
 
-import sys
+import argparse
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -109,4 +109,6 @@ def draw(file: str, graphs: dict[str, Graph], found: dict[tuple[str, str, float]
 
 
 if __name__ == "__main__":
-    main(next(iter(sys.argv[1:]), None))
+    given = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    given.add_argument("plot", nargs="?", help="the file to draw the plot to")
+    main(given.parse_args().plot)

@@ -4,9 +4,9 @@ Run it with ``.venv/bin/python examples/direct_and_indirect.py [plot.svg]``; it 
 The plot needs matplotlib: pip install 'defocus[plot]'.
 """
 
+import argparse
 import itertools
 import math
-import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -124,4 +124,6 @@ def main(where: str | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    given = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    given.add_argument("plot", nargs="?", help="the file to draw the plot to")
+    main(given.parse_args().plot)

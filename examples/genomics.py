@@ -22,7 +22,7 @@ its noise can be exact. For all M, noise for :math:`\Delta\sqrt M` would drown t
 Run it with ``.venv/bin/python examples/genomics.py [plot.svg]``; it takes seconds, and everything in it is made up.
 """
 
-import sys
+import argparse
 import tempfile
 from fractions import Fraction
 from itertools import product
@@ -158,4 +158,6 @@ def main(where: str | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    given = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    given.add_argument("plot", nargs="?", help="the file to draw the plot to")
+    main(given.parse_args().plot)

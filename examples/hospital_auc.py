@@ -10,7 +10,7 @@ needs scikit-learn, and the plot matplotlib: pip install 'defocus[learn,plot]'.
 References: Chaudhuri, Monteleoni, Sarwate (2011), Differentially private empirical risk minimization.
 """
 
-import sys
+import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -106,4 +106,6 @@ def main(where: str | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    given = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    given.add_argument("plot", nargs="?", help="the file to draw the plot to")
+    main(given.parse_args().plot)

@@ -7,7 +7,7 @@ The ledger protects everything about one patient. Each data set says how a patie
 value of a column, as a node of a graph with all its edges, as one row of a survey, or as a device that reports.
 """
 
-import sys
+import argparse
 import tempfile
 from pathlib import Path
 
@@ -75,4 +75,6 @@ def main(picture: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "one_patient.svg"))
+    given = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    given.add_argument("plot", nargs="?", default="one_patient.svg", help="the file to draw the plot to")
+    main(Path(given.parse_args().plot))

@@ -19,6 +19,7 @@ from defocus.privacy.units import node as node
 from defocus.privacy.units import rows as rows
 from defocus.privacy.units import user as user
 from defocus.privacy.units import weight as weight
+from defocus.recommendations import recommend as recommend
 from defocus.tables import choose_budget as choose_budget
 from defocus.tables import correlation as correlation
 from defocus.tables import count as count

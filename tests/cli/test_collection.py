@@ -1,5 +1,6 @@
 """The guide from a terminal."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,9 +12,9 @@ import pytest
 from tests.waiting import HANGS
 
 from defocus.cli import collection
-from defocus.local import Mean, Oracle, mean, oracle, write_parquet
+from defocus.local import Interval, Mean, Oracle, mean, oracle, write_parquet
 from defocus.local.reports import Reports
-from defocus.local.shuffling import Analyser, Key, Round, acknowledge, fetch, send
+from defocus.local.shuffling import Analyser, Key, MultiMessageSum, Round, acknowledge, fetch, protocol_to_json, send
 from defocus.noise.testing import seeded
 
 
@@ -123,6 +124,20 @@ def test_what_cannot_be_read_is_refused_in_words(defocus: Callable[..., Any], tm
         assert "Traceback" not in found.err
 
 
+@pytest.mark.parametrize("task", ["quantile", "training", "edges"])
+def test_rooms_are_recommended_for_other_tasks_with_a_line(task: str, defocus: Callable[..., Any]) -> None:
+    words = ("choose", task, "--users", 2000, "--epsilon", 1)
+    ran = defocus(*words)
+    assert ran.code == 0
+    assert "Recommended: " in ran.out
+    told = json.loads(defocus(*words, "--json").out)
+    assert told["task"] == task
+    assert told["ways"][0]["trust"] == "curator"
+    alone = defocus(*words, "--trust", "nobody", "--law", "pure")
+    assert alone.code == 0
+    assert ("Nothing here does that" in alone.out) is (task != "quantile")
+
+
 def test_a_round_with_a_shuffler_in_another_process(tmp_path: Path) -> None:
     asked, reader = oracle("k-rr", 4, 3), Key.generate()
     description, where = tmp_path / "oracle.json", tmp_path / "round.json"
@@ -146,6 +161,32 @@ def test_a_round_with_a_shuffler_in_another_process(tmp_path: Path) -> None:
         assert counted.counts.tolist() == asked.estimate(reports).counts.tolist()
         assert running.wait(timeout=HANGS) == 0
         assert "Stopped after 1 batches; 0 envelopes were rejected." in running.stdout.read()
+    finally:
+        running.kill()
+        running.wait()
+        if running.stdout is not None:
+            running.stdout.close()
+
+
+def test_a_round_of_several_messages_with_a_shuffler_in_another_process(tmp_path: Path) -> None:
+    asked, reader = MultiMessageSum(Interval(0, 10), users=50, epsilon=2, delta=0.01, levels=2), Key.generate()
+    description, where = tmp_path / "sum.json", tmp_path / "round.json"
+    description.write_text(protocol_to_json(asked))
+    words = ("shuffler", description, "--users", 60, "--analyser", reader.public.hex(), "--out", where, "--batches", 1)
+    running = subprocess.Popen(  # noqa: S603 - our own command
+        [sys.executable, "-m", "defocus", *map(str, words)], stdout=subprocess.PIPE, text=True, cwd=tmp_path
+    )
+    try:
+        assert running.stdout is not None
+        address = running.stdout.readline().split()[2]
+        described = Round.from_json(where.read_text())
+        assert (described.design, described.honest) == (asked, 50)
+        assert send(address, [described.report(5) for _ in range(60)]) == {"accepted": 60, "rejected": 0}
+        batch, analyser = fetch(address), Analyser(described, reader)
+        assert batch is not None
+        assert abs(analyser.count(batch).mean() - 5) < 8 * asked.error / 60
+        assert acknowledge(address, analyser.receipt())
+        assert running.wait(timeout=HANGS) == 0
     finally:
         running.kill()
         running.wait()

@@ -6,10 +6,10 @@ import pytest
 
 from defocus import Budget, Ledger, edge, user
 from defocus.errors import BudgetExceededError, InvalidParameterError, OutOfDomainError, UnsupportedEventError
-from defocus.local import Attributes, Mean, Oracle, attributes, mean, oracle
+from defocus.local import Attributes, Mean, Oracle, attributes, changing, mean, oracle
 from defocus.local.domains import Categories, Interval
 from defocus.local.frequent_strings import HeavyHitters
-from defocus.local.shuffling import MultiMessageHistogram, MultiMessageSum
+from defocus.local.shuffling import Crowds, Key, MultiMessageHistogram, MultiMessageSum, Round
 from defocus.local.surveys import Asked, collect, collection_event
 from defocus.noise.testing import seeded
 from defocus.privacy import account, events
@@ -227,3 +227,24 @@ def test_every_kind_of_collection_has_an_event() -> None:
         assert account(collection_event(asked), method="basic").epsilon(0) == pytest.approx(1)
     with pytest.raises(InvalidParameterError):
         collection_event(oracle("pgr", 50, 1), reports=0)
+
+
+def test_a_value_that_changes_costs_one_event_however_it_does(tmp_path: Path) -> None:
+    phones = {"budget": Budget(3), "unit": user("phone", replace=True), "dataset": "phones"}
+    ledger = Ledger.open(tmp_path / "l.db", **phones)  # type: ignore[arg-type]  # of several types
+    asked = changing(["home", "work"], epochs=300, changes=2, epsilon=1)
+    receipt = collect(asked, ledger=ledger, purpose="whereabouts")
+    assert receipt.event == events.Pure(1)
+    assert ledger.remaining().epsilon == pytest.approx(2)
+    assert "300 epochs, 2 changes" in str(ledger.history()[-1])
+    with pytest.raises(InvalidParameterError, match="drawn anew"):
+        collection_event(asked, values=1)
+
+
+def test_a_round_of_several_messages_or_of_crowds_is_charged_for_its_honest_users(tmp_path: Path) -> None:
+    phones = {"budget": Budget(3, 1e-5), "unit": user("phone", replace=True), "dataset": "phones"}
+    ledger = Ledger.open(tmp_path / "l.db", **phones)  # type: ignore[arg-type]  # of several types
+    keys = Key.generate().public, Key.generate().public
+    for asked in (MultiMessageSum(Interval(0, 1), 500, 1, 1e-6), Crowds(16, 500, 1, 1e-6)):
+        assert collect(Round(asked, 600, *keys), ledger=ledger, purpose="a round").event == asked.event
+    assert ledger.remaining().epsilon == pytest.approx(1, abs=1e-6)

@@ -175,6 +175,7 @@ DRIVEN: Mapping[str, str] = {
     "local.Oracle.encode": "test_local",
     "local.Mean.encode": "test_local",
     "local.Memory.report": "test_local",
+    "local.ChangingMemory.report": "test_local",
     "local.Memory.payload": "test_local",
     "local.Attributes.encode": "test_local",
     "local.Categories.codes": "test_local: every categorical client",
@@ -200,7 +201,8 @@ PUBLIC: Mapping[str, str] = {
             "score")},
     **{f"local.{name}": _RELEASED for name in (
         "Oracle.estimate", "Mean.estimate", "Mean.distribution", "Server.add", "Server.add_many", "Server.add_records",
-        "Server.add_reports", "Server.merge", "State.from_bytes", "from_arrow", "to_arrow", "write_parquet", "process",
+        "Server.add_reports", "Server.merge", "State.from_bytes", "ChangingServer.add", "from_arrow",
+        "to_arrow", "write_parquet", "process",
         "Attributes.table", "HeavyHitters.kept", "Estimate", "Reports", "Tables", "Collected",
         "collect")},
     "mechanisms.RandomizedResponse.estimate": _RELEASED,

@@ -108,6 +108,19 @@ def test_no_value_is_told_by_heavy_hitters() -> None:
     no_differences(compared("local.HeavyHitters", drive, {odd: make() for odd, make in VALUES.items()}, apart=True))
 
 
+@pytest.mark.parametrize("method", ["changes", "each"])
+def test_no_value_is_told_by_the_messages_of_one_that_changes(method: Any) -> None:
+    question = local.changing(LABELS, epochs=3, changes=1, epsilon=1, method=method)
+
+    def drive(home: Path, odd: Sequence[Any]) -> Any:
+        del home
+        device = local.ChangingMemory(question)
+        value = odd[0] if odd else "b"
+        return [attempt(lambda: [_form(device.report(each)) for each in ("a", value, "a")])]
+
+    no_differences(compared("local.ChangingMemory", drive, {odd: make() for odd, make in VALUES.items()}, apart=True))
+
+
 MESSAGES: Mapping[str, tuple[Any, Any]] = {
     "MultiMessageSum": (local.shuffling.MultiMessageSum(local.Interval(0, 1), 1000, 1, 1e-6), 0.5),
     "MultiMessageHistogram": (

@@ -3,9 +3,9 @@
 import contextlib
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import Any, final, get_args
 
 from defocus.answers.plots import blank
 from defocus.cli.plots import ready, save
@@ -18,13 +18,25 @@ from defocus.local.estimates import CollectedAnswer, Process
 from defocus.local.means import Mean
 from defocus.local.oracles import Oracle
 from defocus.local.servers import State
-from defocus.local.shuffling import Key, Round, Service, Shuffler
+from defocus.local.shuffling import Key, Round, Service, Shuffler, protocol_from_json
+from defocus.local.shuffling.rounds import Protocol
 from defocus.local.trust_models import Comparison, Option, Task, compare
 from defocus.privacy.numbers import roughly
 
-__all__ = ["Asked", "curve", "described", "run_estimate", "run_shuffler", "show_choice"]
+__all__ = [
+    "COMPARED",
+    "Asked",
+    "curve",
+    "described",
+    "run_estimate",
+    "run_shuffler",
+    "show_choice",
+    "show_recommendation",
+]
 
 
+COMPARED = get_args(Task)
+"""What models of trust are compared for; for the rest, rooms and mechanisms are listed."""
 _SIZES = (100, 1000, 10_000, 100_000, 1_000_000)
 
 
@@ -84,6 +96,32 @@ def show_choice(asked: Asked, *, plot: Path | None, as_json: bool) -> None:
     for why in comparison.left_out:
         screen.print(f"Left out: {why}")
     screen.print(f"Recommended: {chosen.model}, {chosen.method}. {_why(asked, comparison, chosen)}")
+
+
+def show_recommendation(*, as_json: bool, **asked: Any) -> None:
+    """Print the ways that trust and law allow, the least error first, each with its line."""
+    from defocus.recommendations import recommend  # noqa: PLC0415 # it loads all rooms
+
+    found = recommend(**asked)
+    if as_json:
+        to_json(asdict(found))
+        return
+    screen = console()
+    screen.print(f"{found.task} of {asked['people']}, epsilon {asked['epsilon']:g}; {found.measure}")
+    heads = ["trusts", "law", "room", "mechanism", "error"]
+    rows = [
+        (way.trust, way.law, way.room, way.mechanism, "-" if way.error is None else roughly(way.error))
+        for way in found.ways
+    ]
+    screen.print(table(heads, rows, numbers=heads[4:]))
+    for way in found.ways:
+        screen.print(f"{way.room}, {way.mechanism}: {way.note}", soft_wrap=True) if way.note else None
+    for why in found.left_out:
+        screen.print(f"Left out: {why}", soft_wrap=True)
+    if found.best is None:
+        screen.print("Nothing here does that with so little trust, or under that law.")
+    else:
+        screen.print(f"Recommended: {found.best.line}", soft_wrap=True, markup=False)
 
 
 def curve(asked: Asked) -> Any:
@@ -161,14 +199,23 @@ def _estimated(design: Design, counted: State, processing: Process | None) -> Co
     return Oracle(design).estimate(counted, processing=processing)
 
 
+def _asked(oracle: Path) -> Design | Protocol:
+    """The oracle or protocol that a file describes."""
+    with oracle.open("rb") as file:
+        text = file.read(_LONGEST)
+    return protocol_from_json(text) if b"defocus.protocol" in text[:200] else from_json(text)
+
+
 _KEY = 32
 """Bytes of a public key."""
 
 
-def run_shuffler(oracle: Path, *, users: int, analyser: str, out: Path, port: int, batches: int | None) -> None:
+def run_shuffler(
+    oracle: Path, *, users: int, honest: int | None, analyser: str, out: Path, port: int, batches: int | None
+) -> None:
     """Make the round, write it, and serve. The private key exists in this process only, and ends with it."""
     key, reader, design = Key.generate(), *_given(oracle, analyser)
-    described = Round(design, users, key.public, reader)
+    described = Round(design, users, key.public, reader, honest or 0)
     service = Service(Shuffler(described, key), port=port, batches=batches)
     out.write_text(described.to_json(), encoding="utf-8")
     screen = console()
@@ -185,8 +232,8 @@ def run_shuffler(oracle: Path, *, users: int, analyser: str, out: Path, port: in
     screen.print(f"Stopped after {service.made} batches; {rejected} envelopes were rejected.")
 
 
-def _given(oracle: Path, analyser: str) -> tuple[bytes, Design]:
-    """The analyser's key and the design; where both are wrong, both are told."""
+def _given(oracle: Path, analyser: str) -> tuple[bytes, Design | Protocol]:
+    """The analyser's key and the design or protocol; where both are wrong, both are told."""
     key, design, faults = b"", None, list[DefocusError]()
     with contextlib.suppress(ValueError):
         key = bytes.fromhex(analyser)
@@ -194,7 +241,7 @@ def _given(oracle: Path, analyser: str) -> tuple[bytes, Design]:
         wrong = f"The analyser's public key has {2 * _KEY} hexadecimal digits, but this is none."
         faults.append(InvalidParameterError(wrong, fix="pass Key.public.hex() of the analyser."))
     try:
-        design = described(oracle)
+        design = _asked(oracle)
     except DefocusError as error:
         faults.append(error)
     if design is not None and not faults:

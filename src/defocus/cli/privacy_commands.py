@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -28,7 +28,18 @@ from defocus.cli.options import (
     price_of,
 )
 
-__all__ = ["KindName", "ProcessName", "TaskName", "choose", "choose_budget", "commands", "estimate", "shuffler"]
+__all__ = [
+    "KindName",
+    "LawName",
+    "ProcessName",
+    "TaskName",
+    "TrustName",
+    "choose",
+    "choose_budget",
+    "commands",
+    "estimate",
+    "shuffler",
+]
 
 
 commands = typer.Typer()
@@ -304,6 +315,25 @@ class TaskName(StrEnum):
     COUNT = "count"
     HISTOGRAM = "histogram"
     MEAN = "mean"
+    QUANTILE = "quantile"
+    TRAINING = "training"
+    EDGES = "edges"
+    TRIANGLES = "triangles"
+
+
+class TrustName(StrEnum):
+    """Who is trusted at most."""
+
+    NOBODY = "nobody"
+    SHUFFLER = "shuffler"
+    CURATOR = "curator"
+
+
+class LawName(StrEnum):
+    """What is promised: epsilon alone, or epsilon and delta."""
+
+    PURE = "pure"
+    APPROXIMATE = "approximate"
 
 
 class ProcessName(StrEnum):
@@ -316,12 +346,17 @@ class ProcessName(StrEnum):
 
 @commands.command()
 def choose(
-    task: Annotated[TaskName, typer.Argument(help="A count of yes, a histogram, or the mean of numbers in [0, 1].")],
+    task: Annotated[
+        TaskName, typer.Argument(help="A count of yes, a histogram, the mean or a quantile of numbers in [0, 1], …")
+    ],
     *,
-    users: Annotated[int, typer.Option(help="How many people take part.")],
+    users: Annotated[int, typer.Option(help="How many people take part; of a graph, how many nodes there are.")],
     epsilon: Annotated[float, typer.Option(help="What each person's data may cost.")],
     delta: Annotated[float | None, typer.Option(help="The delta that goes with it; at most 1e-6 by default.")] = None,
-    categories: Annotated[int, typer.Option(help="How many categories a histogram has.")] = 16,
+    categories: Annotated[int, typer.Option(help="How many categories a histogram has, or buckets a quantile.")] = 16,
+    parameters: Annotated[int, typer.Option(help="How many trainable parameters a model has.")] = 1000,
+    trust: Annotated[TrustName | None, typer.Option(help="Who is trusted at most: list rooms, with lines.")] = None,
+    law: Annotated[LawName | None, typer.Option(help="Epsilon alone, or with delta: list rooms, with lines.")] = None,
     error: Annotated[float | None, typer.Option(help="The largest standard error that is acceptable.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Plot the errors against the number of users.")] = None,
     as_json: Json = False,
@@ -329,8 +364,22 @@ def choose(
     """Compare a trusted collector, a shuffler and no trust at all, and recommend one. See also choose-budget."""
     from defocus.cli import collection  # noqa: PLC0415 # a command loads what it needs
 
+    kind: Any = task.value
+    if trust or law or kind not in collection.COMPARED:
+        collection.show_recommendation(
+            task=kind,
+            people=users,
+            epsilon=epsilon,
+            delta=delta,
+            trust=(trust or TrustName.CURATOR).value,
+            law=(law or LawName.APPROXIMATE).value,
+            categories=categories,
+            parameters=parameters,
+            as_json=as_json,
+        )
+        return
     question = collection.Asked(
-        task=task.value, users=users, epsilon=epsilon, delta=delta, categories=categories, error=error
+        task=kind, users=users, epsilon=epsilon, delta=delta, categories=categories, error=error
     )
     collection.show_choice(question, plot=plot, as_json=as_json)
 
@@ -360,9 +409,13 @@ def estimate(
 
 @commands.command()
 def shuffler(
-    oracle: Annotated[Path, typer.Argument(help="The description of an oracle, as Oracle.to_json wrote it.")],
+    oracle: Annotated[
+        Path,
+        typer.Argument(help="The description of an oracle, by Oracle.to_json, or of a protocol, by protocol_to_json."),
+    ],
     *,
-    users: Annotated[int, typer.Option(help="How many reports a batch must have.")],
+    users: Annotated[int, typer.Option(help="How many users a batch must have.")],
+    honest: Annotated[int | None, typer.Option(help="On how many of them privacy counts; all by default.")] = None,
     analyser: Annotated[str, typer.Option(help="The analyser's public key: Key.public.hex().")],
     out: Annotated[Path, typer.Option(help="Where to write the round, for devices and the analyser.")],
     port: Annotated[int, typer.Option(help="Which port of this machine; any free one by default.")] = 0,

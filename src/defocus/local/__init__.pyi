@@ -3,9 +3,12 @@ from defocus.local.aggregation import count_files as count_files
 from defocus.local.aggregation import from_arrow as from_arrow
 from defocus.local.aggregation import to_arrow as to_arrow
 from defocus.local.aggregation import write_parquet as write_parquet
+from defocus.local.clients import ChangingMemory as ChangingMemory
 from defocus.local.clients import Client as Client
 from defocus.local.clients import Memory as Memory
+from defocus.local.designs import Changing as Changing
 from defocus.local.designs import Rappor as Rappor
+from defocus.local.designs import changing as changing
 from defocus.local.domains import Categories as Categories
 from defocus.local.domains import Interval as Interval
 from defocus.local.estimates import Collected as Collected
@@ -24,6 +27,7 @@ from defocus.local.oracles import oracle as oracle
 from defocus.local.reports import Reports as Reports
 from defocus.local.servers import Server as Server
 from defocus.local.servers import State as State
+from defocus.local.servers.changing import ChangingServer as ChangingServer
 from defocus.local.surveys import Attributes as Attributes
 from defocus.local.surveys import Tables as Tables
 from defocus.local.surveys import attributes as attributes

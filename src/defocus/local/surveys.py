@@ -9,7 +9,7 @@ import numpy as np
 
 from defocus.errors import InvalidParameterError, Number, choice, whole
 from defocus.ledger import Ledger, Receipt
-from defocus.local.designs import DBitFlip, Frequency, Rappor
+from defocus.local.designs import Changing, DBitFlip, Frequency, Rappor
 from defocus.local.designs.numeric import Duchi
 from defocus.local.domains import Categories
 from defocus.local.estimates import Estimate, group_variances, scaled_up
@@ -201,7 +201,9 @@ def _oracle(domains: Mapping[str, Categories], names: tuple[str, ...], epsilon: 
     return best(cells, epsilon, outside="refuse")  # of cells, which are whole numbers by now
 
 
-Asked: TypeAlias = Oracle | Mean | Attributes | HeavyHitters | Round | MultiMessageSum | MultiMessageHistogram
+Asked: TypeAlias = (
+    Oracle | Mean | Attributes | HeavyHitters | Changing | Round | MultiMessageSum | MultiMessageHistogram
+)
 """What can be collected."""
 
 
@@ -263,6 +265,7 @@ def collect(
             fix="leave outside= out, so that a missing value has an outcome as well.",
         )
     question = f"local reports, {reports} a person"
+    question += f", of {asked.epochs} epochs, {asked.changes} changes" if isinstance(asked, Changing) else ""
     question += f", at most {values} values, whose moments of change are public" if (values or 1) > 1 else ""
     question += "; that a person takes part is public" if public else ""
     return charge(event, ledger=ledger, purpose=purpose, who=who, question=question)
@@ -273,7 +276,9 @@ def collection_event(
 ) -> events.Event:
     """What ``reports`` reports of one person cost, for values replaced.
 
-    Each report costs the oracle's event anew. Where devices remember (see :class:`~defocus.local.clients.Memory`):
+    Each report costs the oracle's event anew. Of a :class:`~defocus.local.Changing` value it is all reports of one
+    device that cost one event, however the value changes. Where devices remember a value that stays (see
+    :class:`~defocus.local.clients.Memory`):
 
     * ``values=1``: each person's value stays the same, and all their reports together cost one event. Nothing is
       promised to a person whose value changes nevertheless: *when* it changed can be read off the reports.
@@ -301,7 +306,8 @@ def collection_event(
     if different > 1 and not (changes_are_public is True and isinstance(design, Rappor)):
         raise InvalidParameterError(
             f"{different} values of one person cost more than {different} events: reports show when a value changes.",
-            fix="charge every report (leave values out), or collect what does not change (values=1); with rappor, say "
-            "changes_are_public=True if the moments of change are known to everybody anyway.",
+            fix="collect what changes with local.changing(...), which costs one event; or charge every report (leave "
+            "values out), or collect what does not change (values=1); with rappor, say changes_are_public=True if the "
+            "moments of change are known to everybody anyway.",
         )
     return min(times, different) * asked.event

@@ -55,7 +55,7 @@ def test_every_device_reports_whatever_it_holds_and_nothing_else_can_be_seen(odd
             assert server.add_many(made) == 3
             assert server.add(client.report_json(value))
         sums = SumClient(Interval(0, 1), 4, 3, Fraction(1, 2))
-        counts = HistogramClient(Categories.of(5), Fraction(1, 2))
+        counts = HistogramClient(Categories.of(5), Fraction(1, 2), 7)
         assert len(sums.report(value)) == 7
         assert len(counts.report(value, seeded(1))) == len(counts.report(0, seeded(1)))
         prefixes = HeavyHitters("ab", 2, 1)
@@ -73,7 +73,7 @@ def test_a_rule_under_which_devices_can_be_silent_is_refused_before_a_value_is_l
                     call(value)
     devices: tuple[Callable[[], Any], ...] = (
         lambda: SumClient(numbers.domain, 4, 3, Fraction(1, 2)),
-        lambda: HistogramClient(silent.domain, Fraction(1, 2)),
+        lambda: HistogramClient(silent.domain, Fraction(1, 2), 3),
         lambda: Round(silent.design, 10, bytes(32), bytes([1] * 32)),
     )
     for device in devices:

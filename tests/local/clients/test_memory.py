@@ -108,3 +108,10 @@ def test_a_memory_that_was_damaged_sends_nothing() -> None:
     kept["kept"]["ends"] = [7, 7]
     with pytest.raises(UnmadeReportError, match="Nothing was reported"):
         Memory.from_json(json.dumps(kept)).report(0.5)
+
+
+def test_no_multiple_of_epsilon_covers_a_change_of_a_remembered_value() -> None:
+    """A series of reports that differ is impossible for a value that stays, and common for one that changes."""
+    devices = [Memory(numeric("duchi", 0, 10, 1), bits=seeded(i)) for i in range(200)]
+    assert not any(device.report(0) != device.report(0) for device in devices)
+    assert sum(device.report(0) != device.report(10) for device in devices) > 50

@@ -1,11 +1,13 @@
 """What the devices of multi-message protocols send: alike for all values, as far as a shuffler can see."""
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
+from defocus.local.clients import HistogramClient
 from defocus.local.domains import Categories, Interval
 from defocus.local.shuffling import Key, MultiMessageHistogram, MultiMessageSum, seal
 from defocus.noise.testing import seeded
@@ -22,15 +24,22 @@ def test_a_device_sends_as_many_messages_of_one_length_whatever_its_number(value
     assert set(sent) <= {b"\0", b"\1"}
 
 
+@pytest.mark.parametrize("value", ["a", "c", "z", None, 3.5])
+def test_a_device_of_a_histogram_sends_as_many_messages_whatever_its_category_and_coins(value: Any) -> None:
+    bits, client = seeded(7), HISTOGRAM.client()
+    for _ in range(50):
+        sent = client.report(value, bits)
+        assert len(sent) == HISTOGRAM.messages_per_user
+        assert {len(message) for message in sent} == {HISTOGRAM.length}
+
+
 @pytest.mark.statistical
-def test_how_many_messages_a_histogram_takes_does_not_depend_on_the_category() -> None:
-    """One and as many heads as there are, which is the same law for every value, also for one outside."""
-    lengths = {}
-    for value in ("a", "c", "z", None, 3.5):
-        bits = seeded(7)  # the same coins
-        lengths[str(value)] = [len(HISTOGRAM.client().report(value, bits)) for _ in range(200)]
-    assert len({tuple(each) for each in lengths.values()}) == 1
-    assert np.mean(lengths["a"]) == pytest.approx(HISTOGRAM.messages_per_user, abs=4 * math.sqrt(0.25 * 4 / 200))
+def test_coins_that_do_not_fit_are_tossed_again() -> None:
+    """With room for one head of three: as likely as among tosses of at most one head, and never more."""
+    client, bits = HistogramClient(Categories.of(2), Fraction(1, 2), 2), seeded(5)
+    blanks = np.array([client.report(0, bits).count(b"\3") for _ in range(4000)])
+    assert set(blanks.tolist()) == {0, 1}
+    assert abs((blanks == 1).mean() - 1 / 4) < 4 * math.sqrt(3 / 16 / 4000)  # 1 of 8 tosses has no head, 3 have one
 
 
 def test_sealed_messages_show_a_shuffler_nothing_but_their_number() -> None:
@@ -60,12 +69,13 @@ def test_a_server_adds_up_what_devices_sent_one_by_one() -> None:
     counts, device = HISTOGRAM.server(), HISTOGRAM.client()
     for i in range(500):
         counts.add_many(device.report("abz"[i % 3], bits))
-    found = counts.estimate(users=500)
+    assert counts.users == 500
+    found = counts.estimate()
     assert np.abs(found.counts - [167, 167, 0, 166]).max() < 4 * HISTOGRAM.error
     assert found.labels == ("a", "b", "c")
 
 
-@pytest.mark.parametrize("garbage", [b"", b"\4", b"\0\0", b"\xff" * 9, None, 3, "1", bytearray(b"\4")])
+@pytest.mark.parametrize("garbage", [b"", b"\5", b"\0\0", b"\xff" * 9, None, 3, "1", bytearray(b"\1")])
 def test_what_no_device_sends_is_rejected_and_counted(garbage: Any) -> None:
     for server in (SUM.server(), HISTOGRAM.server()):
         assert not server.add(garbage)

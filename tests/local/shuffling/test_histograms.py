@@ -1,11 +1,17 @@
+import itertools
 import math
+from collections import defaultdict
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from defocus.errors import InvalidParameterError, TooFewUsersError, UnsupportedEventError
 from defocus.local.domains import Categories
 from defocus.local.shuffling import MultiMessageHistogram
+from defocus.local.shuffling.histograms import _again
+from defocus.local.shuffling.sums import delta_of
 from defocus.noise.testing import seeded
 from defocus.privacy import account
 
@@ -39,11 +45,46 @@ def test_the_error_does_not_grow_with_the_users() -> None:
     assert many < 1.1 * few
 
 
+@pytest.mark.parametrize(("size", "users"), [(2, 300), (20, 2000), (300, 5000), (100_000, 1000)])
+def test_room_for_coins_is_the_least_that_delta_bears(size: int, users: int) -> None:
+    asked = MultiMessageHistogram(Categories(size), users, 1, 1e-6)
+    room, chance = asked.messages_per_user, float(asked.chance)
+    tails = [float(binom.sf(slots - 1, size, chance)) * users * (1 + math.e) for slots in (room - 1, room)]
+    assert tails[1] <= 1e-6 / 1024 < tails[0]
+    assert account(asked.event, "basic", "replace").epsilon(1e-6) <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.5])
+def test_tossing_coins_again_costs_no_more_than_is_charged(epsilon: float) -> None:
+    """Three users, three categories, room for one head only: all outcomes of all coins, against the bound."""
+    size, users, chance = 3, 3, Fraction(1, 4)
+    tosses = {
+        heads: chance ** sum(heads) * (1 - chance) ** (size - sum(heads))
+        for heads in itertools.product((0, 1), repeat=size)
+    }
+    kept = {heads: mass for heads, mass in tosses.items() if sum(heads) <= 1}
+    again = 1 - sum(kept.values())
+
+    def law(mine: int) -> dict[tuple[int, ...], Fraction]:
+        found = defaultdict[tuple[int, ...], Fraction](Fraction)
+        for all_heads in itertools.product(kept, repeat=users):
+            counts = np.sum(all_heads, axis=0)
+            counts[mine] += 1
+            found[tuple(counts.tolist())] += math.prod(kept[heads] for heads in all_heads) / (1 - again) ** users
+        return found
+
+    one, other, grown = law(0), law(1), Fraction(math.exp(epsilon))
+    truth = sum(max(Fraction(0), mass - grown * other[outcome]) for outcome, mass in one.items())
+    assert sum(one.values()) == sum(other.values()) == 1
+    assert _again(size, chance, 2) == pytest.approx(float(again), rel=1e-5)
+    assert float(truth) <= delta_of(users, chance, (1, -1), epsilon) + (1 + math.exp(epsilon)) * users * float(again)
+
+
 def test_too_few_users_and_strange_messages() -> None:
     for call in (
         lambda: ASKED.encode([1] * 1999),
         lambda: ASKED.estimate(np.arange(9), users=500),
-        lambda: ASKED.server().estimate(users=1999),
+        lambda: ASKED.server().estimate(),
     ):
         with pytest.raises(TooFewUsersError, match="too few coins"):
             call()

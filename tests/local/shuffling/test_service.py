@@ -4,18 +4,32 @@ import contextlib
 import http.client
 import socket
 import struct
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
 import pytest
-from tests.local.shuffling.making import parties
+from tests.local.shuffling.making import parties, protocol_parties
 from tests.waiting import HANGS
 
 from defocus.errors import InvalidParameterError, ShufflerUnavailableError
 from defocus.local import oracle
-from defocus.local.shuffling import Analyser, Service, acknowledge, ask, fetch, send, serving
+from defocus.local.domains import Categories, Interval
+from defocus.local.shuffling import (
+    Analyser,
+    Crowds,
+    MultiMessageHistogram,
+    MultiMessageSum,
+    Service,
+    acknowledge,
+    ask,
+    fetch,
+    send,
+    serving,
+)
 from defocus.local.shuffling import service as module
 from defocus.local.shuffling import service as sending
 
@@ -236,3 +250,83 @@ def test_who_does_not_answer_as_a_shuffler_is_none(answer: tuple[int, bytes], mo
     monkeypatch.setattr(sending, "_called", lambda *_: answer)
     with pytest.raises(ShufflerUnavailableError, match=r"To fix: [^\n]*sent again"):
         send("http://127.0.0.1:9", [b"envelope"])
+
+
+def test_a_round_of_several_messages_with_users_who_drop_out() -> None:
+    """Of 40 devices, five never come, five break off half-way, two send twice; the 30 of the round are complete."""
+    asked_of = MultiMessageSum(Interval(0, 1), users=25, epsilon=3, delta=0.01, levels=2)
+    described, mixer, reader = protocol_parties(asked_of, users=30)
+    with serving(mixer, batches=1) as service:
+        where = service.address
+        devices = [ask(where).report(1) for _ in range(35)]
+        for envelope in devices[:5]:
+            with connected(where) as client:
+                head = f"POST /envelopes HTTP/1.1\r\nContent-Length: {len(envelope)}\r\n\r\n".encode()
+                client.sendall(head + envelope[: len(envelope) // 2])
+            assert send(where, [envelope[: len(envelope) // 2]]) == {"accepted": 0, "rejected": 1}
+        assert send(where, devices[5:34]) == {"accepted": 29, "rejected": 0}
+        assert send(where, devices[5:7]) == {"accepted": 0, "rejected": 2}
+        assert fetch(where) is None
+        assert send(where, devices[34:] * 2) == {"accepted": 1, "rejected": 1}
+        batch = fetch(where)
+        assert batch is not None
+        assert acknowledge(where, reader.receipt())
+        assert service.finished.wait(HANGS)
+    server = reader.count(batch)
+    assert (server.users, server.messages, server.rejected) == (30, 30 * asked_of.messages_per_user, 0)
+    assert abs(server.sum() - 30) < 8 * asked_of.error
+    assert described.event == asked_of.event
+
+
+_SILENT = """
+import socket, sys
+host, port, body = sys.argv[1], int(sys.argv[2]), bytes.fromhex(sys.argv[3])
+client = socket.create_connection((host, port))
+client.sendall(b"POST /envelopes HTTP/1.1\\r\\nContent-Length: %d\\r\\n\\r\\n" % len(body) + body[:-1])
+print("sent", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_device_that_is_killed_before_its_last_byte_is_not_in_the_round() -> None:
+    asked_of = MultiMessageHistogram(Categories.of(3), users=60, epsilon=3, delta=0.01)
+    described, mixer, reader = protocol_parties(asked_of)
+    with serving(mixer) as service:
+        parts = urlsplit(service.address)
+        words = [str(parts.hostname), str(parts.port), described.report(2).hex()]
+        with subprocess.Popen(  # noqa: S603 -- this program
+            [sys.executable, "-c", _SILENT, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as device:
+            assert device.stdout is not None
+            assert device.stdout.readline() == b"sent\n"
+            assert send(service.address, [described.report(1) for _ in range(59)])["accepted"] == 59
+            device.kill()
+        for _ in range(100 * HANGS):  # the operating system ends its connection
+            if service.failures:
+                break
+            time.sleep(0.01)
+        assert service.failures == 1
+        assert fetch(service.address) is None
+        send(service.address, [described.report(1)])
+        batch = fetch(service.address)
+    assert batch is not None
+    counts = reader.count(batch)
+    assert counts.users == 60
+    assert abs(counts.estimate().counts[1] - 60) < 8 * asked_of.error
+
+
+def test_crowds_over_http() -> None:
+    asked_of = Crowds(16, users=120, epsilon=1, delta=1e-6)
+    _, mixer, reader = protocol_parties(asked_of)
+    with serving(mixer) as service:
+        described = ask(service.address)
+        assert described.design == asked_of
+        sent = [described.report(text) for text in ["often"] * 100 + ["once"] + ["seldom"] * 19]
+        assert send(service.address, sent[:-1] * 2) == {"accepted": 119, "rejected": 119}
+        assert fetch(service.address) is None
+        send(service.address, sent[-1:])
+        batch = fetch(service.address)
+    assert batch is not None
+    found = reader.count(batch).estimate()
+    assert "often" in found.labels
+    assert "once" not in found.labels

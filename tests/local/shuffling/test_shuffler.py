@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.local.shuffling.making import parties
+from tests.local.shuffling.making import parties, protocol_parties
 
 from defocus.errors import InvalidParameterError, SealError
 from defocus.local import oracle
-from defocus.local.shuffling import Analyser, Key, Shuffler, seal
+from defocus.local.domains import Interval
+from defocus.local.shuffling import Analyser, Key, MultiMessageSum, Shuffler, seal
 from defocus.noise.testing import seeded
 
 
@@ -155,9 +156,10 @@ def test_a_flood_ends_at_the_limit() -> None:
 
 def test_the_shuffler_cannot_read_what_it_holds() -> None:
     described, mixer, _ = parties(users=1)
-    mixer.accept(described.envelopes(oracle("k-rr", 4, 2).encode([1]))[0])
+    asked = oracle("k-rr", 4, 2)
+    mixer.accept(described.envelopes(asked.encode([1]))[0])
     (held,) = mixer._held
-    assert described.design.digest not in held
+    assert asked.design.digest not in held
 
 
 def test_another_key_is_refused() -> None:
@@ -208,3 +210,75 @@ def test_another_key_of_the_analyser_is_refused() -> None:
     described, _, _ = parties()
     with pytest.raises(InvalidParameterError, match="analyser key"):
         Analyser(described, Key.generate())
+
+
+SUM = MultiMessageSum(Interval(0, 1), users=20, epsilon=3, delta=0.01, levels=2)
+
+
+def test_several_messages_of_each_user_are_released_when_enough_users_are_complete() -> None:
+    described, mixer, reader = protocol_parties(SUM, users=25)
+    for i in range(24):
+        assert mixer.accept(described.report(i % 2)) is None
+    assert not mixer.ready
+    assert mixer.accept(described.report(1)[:-1]) == "truncated"
+    assert mixer.release() is None
+    assert mixer.accept(described.report(0)) is None
+    batch = mixer.release()
+    assert batch is not None
+    found = reader.open(batch)
+    assert (len(found.messages), found.users, found.unreadable) == (25 * SUM.messages_per_user, 25, 0)
+    assert reader.count(batch).users == 25
+    assert mixer.release() is None
+
+
+@pytest.mark.statistical
+def test_messages_of_one_user_are_not_side_by_side_in_a_batch() -> None:
+    """Of m messages each of n users in random order, one is followed by one of the same user in (m - 1)/(nm - 1)."""
+    described, mixer, reader = protocol_parties(SUM)
+    bits, m = seeded(8), SUM.messages_per_user
+    envelopes = [described.report(1) for _ in range(20)]
+    whose = {
+        message: i
+        for i, envelope in enumerate(envelopes)
+        for message in described.split(mixer._key.open(envelope, b"envelope" + described.digest))
+    }
+    together = np.zeros(40)
+    for run in range(40):
+        mixer = Shuffler(described, mixer._key)
+        for envelope in envelopes:
+            mixer.accept(envelope)
+        batch = mixer.release(bits)
+        assert batch is not None
+        body = reader.key.open(batch, b"batch" + described.digest)[9:]
+        length = described.sealed_length
+        order = np.array([whose[body[i : i + length]] for i in range(0, len(body), length)])
+        together[run] = (order[1:] == order[:-1]).mean()
+    share = (m - 1) / (20 * m - 1)
+    assert abs(together.mean() - share) < 5 * np.sqrt(share / (20 * m - 1) / 40)
+
+
+def test_users_who_seal_garbage_move_a_sum_by_no_more_than_messages_they_choose() -> None:
+    described, mixer, reader = protocol_parties(SUM, users=22)
+    m = SUM.messages_per_user
+    for _ in range(20):
+        mixer.accept(described.report(1))
+    bad = [bytes([1]) * (m * described.sealed_length), described.enclosed([b"\7"] * m)]
+    assert mixer.accept(seal(bad[0], described.shuffler, b"envelope" + described.digest)) is None
+    assert mixer.accept(bad[1]) is None
+    assert mixer.accept(bad[1]) == "replayed"
+    batch = mixer.release()
+    assert batch is not None
+    server = reader.count(batch)
+    assert (server.users, server.rejected, server.messages) == (22, 2 * m, 20 * m)
+    assert abs(server.sum() - 20) < 2 * m + 8 * SUM.error
+
+
+def test_a_round_of_several_messages_goes_on_rejecting_copies_after_a_restart(tmp_path: Path) -> None:
+    described, mixer, _ = protocol_parties(SUM)
+    seen, secret = tmp_path / "seen", mixer._key.to_bytes()
+    envelope = described.report(1)
+    assert Shuffler(described, mixer._key, marks=seen).accept(envelope) is None
+    assert seen.stat().st_size == 16
+    again = Shuffler(described, Key.from_bytes(secret), marks=seen)
+    assert again.accept(envelope) == "replayed"
+    assert not again._held

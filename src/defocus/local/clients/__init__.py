@@ -6,8 +6,9 @@
 11
 """
 
+from defocus.local.clients.changing import ChangingMemory
 from defocus.local.clients.client import Client
 from defocus.local.clients.memory import Memory
-from defocus.local.clients.messages import HistogramClient, PrefixClient, SumClient
+from defocus.local.clients.messages import CrowdClient, HistogramClient, PrefixClient, SumClient
 
-__all__ = ["Client", "HistogramClient", "Memory", "PrefixClient", "SumClient"]
+__all__ = ["ChangingMemory", "Client", "CrowdClient", "HistogramClient", "Memory", "PrefixClient", "SumClient"]

@@ -34,7 +34,8 @@ class Memory:
           if it is not, are drawn for good.
 
     Assumes:
-        The value stays the same. One that changes is *not* protected by a multiple of epsilon: under *duchi* and
+        The value stays the same (for one that changes, see :class:`~defocus.local.Changing`). One that changes is *not*
+        protected by a multiple of epsilon: under *duchi* and
         *d-bit*, reports that differ show for certain that there was a change, when, and by which bits it shows; under
         *rappor* the same is learned from many reports. Only if the moments of change, and of return to an earlier
         value, are public anyway, c different values cost c times epsilon, and only under *rappor*, which draws a filter

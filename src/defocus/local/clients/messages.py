@@ -20,7 +20,7 @@ from defocus.local.layouts import Cells
 from defocus.noise import Bits, bernoulli, permutation
 from defocus.noise.bits import source
 
-__all__ = ["END", "HistogramClient", "PrefixClient", "SumClient", "checked_question", "padded"]
+__all__ = ["END", "CrowdClient", "HistogramClient", "PrefixClient", "SumClient", "checked_question", "padded"]
 
 
 @final
@@ -57,27 +57,49 @@ class SumClient:
 class HistogramClient:
     """The device of a :class:`~defocus.local.shuffling.MultiMessageHistogram`: its category, and some by chance.
 
-    It sends one message and as many more as coins fall heads, a coin for every category: a number whose law is the same
-    for all values.
+    It sends ``slots`` messages, always: its category, one more for each category whose coin falls heads, and blank ones
+    for the rest. Coins that would need more slots are all tossed again, which no value decides.
     """
 
     domain: Categories
     chance: Fraction
+    slots: int
 
     def __post_init__(self) -> None:
         never_silent(self.domain)
 
     @property
     def length(self) -> int:
-        """How many bytes each message has."""
-        return Cells(self.domain.size).length
+        """How many bytes each message has: enough for every category and for the blank one, which is the last."""
+        return Cells(self.domain.size + 1).length
 
     def report(self, value: Any, bits: Bits | None = None) -> tuple[bytes, ...]:
         """One person's messages, one category each, in random order. Seal each by itself for the analyser."""
         draw = source(bits)
         code = self.domain.codes([value])
-        said = np.concatenate([code, np.flatnonzero(bernoulli(self.chance, self.domain.size, draw))])
+        while len(extra := np.flatnonzero(bernoulli(self.chance, self.domain.size, draw))) >= self.slots:
+            pass
+        blank = np.full(self.slots - 1 - len(extra), self.domain.size)
+        said = np.concatenate([code, extra, blank])
         return tuple(int(one).to_bytes(self.length, "little") for one in said[permutation(len(said), draw)])
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class CrowdClient:
+    """The device of :class:`~defocus.local.shuffling.Crowds`: its text, in as many bytes whatever it is.
+
+    What is no text, is longer than ``length`` bytes or holds a zero character is sent as the empty text.
+    """
+
+    length: int
+
+    def report(self, value: Any, bits: Bits | None = None) -> tuple[bytes, ...]:
+        """One person's only message. It is not randomised: the shuffler counts equal ones, and adds noise."""
+        del bits
+        text = plain_text(value, self.length)
+        said = b"" if text is None or END in text else text.encode(errors="replace")
+        return ((said if len(said) <= self.length else b"").ljust(self.length, b"\0"),)
 
 
 END = "\0"

@@ -1,6 +1,7 @@
 """Public descriptions of local randomisers: everything that a client and a server must agree on."""
 
 from defocus.local.designs.categorical import KRR, DBitFlip, Hadamard, SubsetSelection
+from defocus.local.designs.changing import Changing, changing
 from defocus.local.designs.design import VERSION, Categorical, Describes, Design, Frequency, design_of
 from defocus.local.designs.geometry_response import GeometryResponse
 from defocus.local.designs.hashing import CountMeanSketch, HadamardSketch, LocalHashing
@@ -15,6 +16,7 @@ __all__ = [
     "NUMERIC_NAMES",
     "VERSION",
     "Categorical",
+    "Changing",
     "CountMeanSketch",
     "DBitFlip",
     "Describes",
@@ -28,6 +30,7 @@ __all__ = [
     "Rappor",
     "SubsetSelection",
     "Unary",
+    "changing",
     "design",
     "design_of",
     "from_json",

@@ -14,15 +14,18 @@
 """
 
 from defocus.local.shuffling.amplification import amplified, local_epsilon, local_event
+from defocus.local.shuffling.crowds import Crowds, CrowdServer
 from defocus.local.shuffling.envelopes import Key, seal
 from defocus.local.shuffling.histograms import HistogramServer, MultiMessageHistogram
-from defocus.local.shuffling.rounds import Round
+from defocus.local.shuffling.rounds import Round, protocol_from_json, protocol_to_json
 from defocus.local.shuffling.service import Service, acknowledge, ask, fetch, send, serving
 from defocus.local.shuffling.shuffler import Analyser, Opened, Shuffler
 from defocus.local.shuffling.sums import MultiMessageSum, SumServer
 
 __all__ = [
     "Analyser",
+    "CrowdServer",
+    "Crowds",
     "HistogramServer",
     "Key",
     "MultiMessageHistogram",
@@ -38,6 +41,8 @@ __all__ = [
     "fetch",
     "local_epsilon",
     "local_event",
+    "protocol_from_json",
+    "protocol_to_json",
     "seal",
     "send",
     "serving",

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from defocus.errors import InvalidParameterError, SealError
 
-__all__ = ["GROWTH", "Key", "seal"]
+__all__ = ["GROWTH", "Key", "seal", "seal_alike"]
 
 GROWTH = 48
 """How many bytes sealing adds."""
@@ -87,7 +87,24 @@ def seal(message: bytes, public: bytes, context: bytes) -> bytes:
     >>> key.open(seal(b"yes", key.public, b"a poll"), b"a poll")
     b'yes'
     """
-    fresh = X25519PrivateKey.generate()
+    return _sealed(X25519PrivateKey.generate(), message, public, context)
+
+
+def seal_alike(message: bytes, public: bytes, context: bytes) -> bytes:
+    """Seal ``message`` so that equal messages look alike; nothing else is seen by who cannot guess what they say.
+
+    The fresh key is derived from message, reader and context, so that each message has a key of its own. Whoever can
+    guess a message can seal it too, and compare.
+
+    >>> key = Key.generate()
+    >>> seal_alike(b"yes", key.public, b"a poll") == seal_alike(b"yes", key.public, b"a poll")
+    True
+    """
+    derived = HKDF(SHA256(), _KEY, salt=None, info=b"defocus.alike/1" + public + context).derive(message)
+    return _sealed(X25519PrivateKey.from_private_bytes(derived), message, public, context)
+
+
+def _sealed(fresh: X25519PrivateKey, message: bytes, public: bytes, context: bytes) -> bytes:
     shared = _exchanged(fresh, public)
     own = fresh.public_key().public_bytes_raw()
     return own + ChaCha20Poly1305(_derived(shared, own, public, context)).encrypt(_NONCE, message, context)

@@ -5,12 +5,15 @@ import os
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias, final
+from typing import Any, Literal, TypeAlias, final
 
 from defocus.errors import InvalidParameterError, SealError, count
 from defocus.local.servers import Server
+from defocus.local.shuffling.crowds import Crowds, CrowdServer
 from defocus.local.shuffling.envelopes import Key, seal
+from defocus.local.shuffling.histograms import HistogramServer, MultiMessageHistogram
 from defocus.local.shuffling.rounds import VERSION, Round, receipt
+from defocus.local.shuffling.sums import MultiMessageSum, SumServer
 from defocus.noise import Bits, permutation, uniform
 
 __all__ = ["REASONS", "Analyser", "Opened", "Reason", "Shuffler"]
@@ -23,6 +26,8 @@ was seen before; or no room is left, or none to note it."""
 
 _MARK = 16
 """Bytes that stand for an accepted envelope: by chance no two of 2**40 are alike."""
+_NUMBER = 8
+"""Bytes of a number in a batch."""
 
 
 @final
@@ -30,10 +35,12 @@ class Shuffler:
     """One round at the shuffler. Thread-safe; nothing but sealed reports is kept, and those in no order.
 
     Guarantee:
-        A batch holds at least ``round.users`` reports from distinct envelopes, in a uniformly random order that is
-        independent of the order of arrival, and is sealed for the analyser. What the shuffler keeps of an envelope is
-        the report inside, which it cannot read, in a random place among those that wait, and a hash of it by which
-        copies are rejected, under its own key, so that nobody else can find a report by it.
+        A batch holds all messages of at least ``round.users`` distinct envelopes, in a uniformly random order that is
+        independent of the order of arrival and of which came together, and is sealed for the analyser. Of ``Crowds``
+        it holds the large enough ones, with noisy numbers. What the shuffler keeps of an envelope is the messages
+        inside, which it cannot read, each in a random place among those that wait, and a hash of them all by which
+        copies are rejected, under its own key, so that nobody else can find a report by it. An envelope is taken whole
+        or not at all.
 
         Copies are rejected for as long as the hashes live. In memory, that is this object's life, and so the key shall
         be this shuffler's only: one that was stored and read again is refused. With ``marks``, the hashes are also
@@ -64,6 +71,7 @@ class Shuffler:
         self._key = key
         self._most = count("most", most)
         self._held: list[bytes] = []
+        self._users = 0
         self._marks = None if marks is None else Path(marks)
         self._seen = _remembered(self._marks, fresh=key.fresh)
         self._rejected: dict[Reason, int] = {}
@@ -80,7 +88,7 @@ class Shuffler:
     def ready(self) -> bool:
         """Whether enough reports wait for a batch."""
         with self._lock:
-            return len(self._held) >= self.round.users
+            return self._users >= self.round.users
 
     def accept(self, envelope: bytes) -> Reason | None:
         """Take one envelope; if it is rejected, why. Nothing that strangers send raises an error."""
@@ -94,19 +102,25 @@ class Shuffler:
         with self._lock:
             full, replayed = len(self._seen) >= self._most, mark in self._seen
             if not full and not replayed and self._noted(mark):
-                self._hold(inner)
+                for message in self.round.split(inner):
+                    self._hold(message)
+                self._users += 1
                 return None
         return self._reject("replayed" if replayed else "full")
 
     def release(self, bits: Bits | None = None) -> bytes | None:
-        """All waiting reports as one sealed batch, or None where they are too few."""
+        """All that waits as one sealed batch, or None where users are too few."""
         with self._lock:
-            if len(self._held) < self.round.users:
+            if self._users < self.round.users:
                 return None
             waiting, self._held = self._held, []
-        order = permutation(len(waiting), bits)
-        body = b"".join(waiting[i] for i in order.tolist())
-        head = bytes((VERSION,)) + len(waiting).to_bytes(8, "little")
+            users, self._users = self._users, 0
+        if isinstance(self.round.design, Crowds):
+            crowds = self.round.design.handed_on(waiting, bits)
+            body = b"".join(crowd + number.to_bytes(_NUMBER, "little") for crowd, number in crowds)
+        else:
+            body = b"".join(waiting[i] for i in permutation(len(waiting), bits).tolist())
+        head = bytes((VERSION,)) + users.to_bytes(_NUMBER, "little")
         return seal(head + body, self.round.analyser, b"batch" + self.round.digest)
 
     def receipt(self, index: int) -> bytes:
@@ -159,7 +173,9 @@ def _remembered(marks: Path | None, *, fresh: bool) -> set[bytes]:
 @final
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What a batch held: reports as messages for the oracle's server, and how many could not be opened.
+    """What a batch held: messages for the server, how many could not be opened, and of how many users they are.
+
+    ``numbers`` are the noisy numbers of ``Crowds``, one for each message.
 
     >>> from defocus import local
     >>> from defocus.local.shuffling import Analyser, Key, Round, Shuffler
@@ -176,6 +192,8 @@ class Opened:
 
     messages: tuple[bytes, ...]
     unreadable: int
+    users: int = 0
+    numbers: tuple[int, ...] = ()
 
 
 @final
@@ -208,26 +226,43 @@ class Analyser:
         return receipt(self.round, self.key, self.round.shuffler, index)
 
     def open(self, batch: bytes) -> Opened:
-        """The messages of a batch, in the shuffler's order; a batch that does not open is refused as a whole."""
+        """The messages in a batch. Those that were not sealed for this round's analyser are counted and left out."""
         body = self.key.open(batch, b"batch" + self.round.digest)
-        length = self.round.sealed_length
-        number = int.from_bytes(body[1:9], "little")
-        if body[:1] != bytes((VERSION,)) or len(body) != 9 + number * length or number < self.round.users:
+        users, length = int.from_bytes(body[1 : 1 + _NUMBER], "little"), self.round.sealed_length
+        crowds, body, version = isinstance(self.round.design, Crowds), body[1 + _NUMBER :], body[:1]
+        step = length + (_NUMBER if crowds else 0)
+        whole_one = len(body) % step == 0 if crowds else len(body) == users * self.round.messages_per_user * length
+        if version != bytes((VERSION,)) or not whole_one or users < self.round.users:
             raise SealError("A batch of another version, length or size")
-        messages, unreadable = [], 0
-        for i in range(number):
+        messages, numbers, unreadable = list[bytes](), list[int](), 0
+        for start in range(0, len(body), step):
             try:
-                sealed = body[9 + i * length : 9 + (i + 1) * length]
-                messages.append(self.key.open(sealed, b"report" + self.round.digest))
+                messages.append(self.key.open(body[start : start + length], b"report" + self.round.digest))
+                numbers += [int.from_bytes(body[start + length : start + step], "little")] if crowds else []
             except SealError:
                 unreadable += 1
-        return Opened(tuple(messages), unreadable)
+        return Opened(tuple(messages), unreadable, users, tuple(numbers))
 
-    def count(self, batch: bytes) -> Server:
-        """A server that has counted a batch; what does not open is among its rejected messages."""
-        opened = self.open(batch)
-        server = Server(self.round.design)
-        server.add_many(opened.messages)
-        for _ in range(opened.unreadable):
-            server.add(b"")
+    def count(self, batch: bytes) -> Any:
+        """A server that has counted a batch: of the oracle or the protocol. What does not open is among its rejected.
+
+        What users on somebody's side send instead of messages moves an estimate by no more than messages they choose.
+        """
+        opened, design = self.open(batch), self.round.design
+        if isinstance(design, Crowds):
+            crowds = CrowdServer(design, users=opened.users)
+            for message, number in zip(opened.messages, opened.numbers, strict=True):
+                crowds.add(message, number)
+            crowds.rejected += opened.unreadable
+            return crowds
+        server: Server | SumServer | HistogramServer
+        match design:
+            case MultiMessageSum():
+                server = SumServer(design, users=opened.users)
+            case MultiMessageHistogram():
+                server = HistogramServer(design, users=opened.users)
+            case _:
+                server = Server(design)
+        for message in (*opened.messages, *[b""] * opened.unreadable):
+            server.add(message)
         return server

@@ -201,6 +201,11 @@ class MultiMessageSum:
         """How many bits each user sends, whatever their number is."""
         return self.levels + self.coins
 
+    @property
+    def length(self) -> int:
+        """How many bytes each message has."""
+        return 1
+
     def client(self) -> SumClient:
         """The device's side: one number goes in, bits come out."""
         return SumClient(self.domain, self.levels, self.coins, self.chance)
@@ -256,10 +261,11 @@ class SumServer:
     'SumServer'
     """
 
-    __slots__ = ("_ones", "messages", "protocol", "rejected")
+    __slots__ = ("_ones", "_users", "messages", "protocol", "rejected")
 
-    def __init__(self, protocol: MultiMessageSum) -> None:
+    def __init__(self, protocol: MultiMessageSum, *, users: int | None = None) -> None:
         self.protocol = protocol
+        self._users = users
         self.messages = 0
         self.rejected = 0
         self._ones = 0
@@ -274,8 +280,8 @@ class SumServer:
 
     @property
     def users(self) -> int:
-        """How many users sent messages: each sends as many."""
-        return self.messages // self.protocol.messages_per_user
+        """How many users sent messages: as the shuffler told, or by their number, since each sends as many."""
+        return self.messages // self.protocol.messages_per_user if self._users is None else self._users
 
     def sum(self) -> float:
         """The sum of their numbers, without bias; refused where they are fewer than were counted on."""
