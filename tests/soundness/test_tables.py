@@ -148,6 +148,15 @@ def a_cube(table: Any) -> Any:
     return release(table.declare(n=[0, 1, 2]).cube("k", "n"), epsilon=3)
 
 
+def the_most_frequent(table: Any) -> Any:
+    return [
+        release(table.mode("k")),
+        release(table.top("k", 2)),
+        release(table.declare(n=[0, 1, 2]).group_by("n").mode("k")),
+        release(table.top("k", 2, keys=None), epsilon=3, delta=1e-4),
+    ]
+
+
 def sql(table: Any) -> Any:
     texts = (
         "SELECT k, COUNT(*) AS c, AVG(x) AS m FROM v GROUP BY k",
@@ -212,7 +221,7 @@ def a_report(table: Any) -> Any:
 
 QUESTIONS = (
     all_aggregates, all_aggregates_with_gaussian_noise, found_groups, groups_by_every_kind, found_bounds,
-    a_found_bound, a_bound_by_sampling, a_cube, models, sql, joins, remaining, a_request, a_report,
+    a_found_bound, a_bound_by_sampling, a_cube, the_most_frequent, models, sql, joins, remaining, a_request, a_report,
 )  # fmt: skip
 
 

@@ -65,7 +65,9 @@ def to_record(answer: Released) -> dict[str, Any]:
         {"name": name, "type": _type(column.type), "values": [_out(value) for value in column.to_pylist()]}
         for name, column in answer.keys.items()
     ]
-    return {"keys": keys, **written(answer), "threshold": answer.threshold, "arranged": bool(answer.processing)}
+    more = {"notes": list(answer.notes), "things": list(answer.things), "figure": answer.figure}
+    shown = {"threshold": answer.threshold, "arranged": bool(answer.processing), **more}
+    return {"keys": keys, **written(answer), **shown}
 
 
 def from_record(record: Any, receipt: Receipt) -> Released:
@@ -73,7 +75,14 @@ def from_record(record: Any, receipt: Receipt) -> Released:
 
     def made(**parts: Any) -> Released:
         keys = {key["name"]: _array(key["type"], key["values"]) for key in record["keys"]}
-        return Released(keys=keys, threshold=record["threshold"], things=_THINGS, **parts)
+        return Released(
+            keys=keys,
+            threshold=record["threshold"],
+            notes=tuple(record.get("notes", ())),  # earlier versions had none of these
+            things=tuple(record.get("things", _THINGS)),
+            figure=record.get("figure", "bars"),
+            **parts,
+        )
 
     return read(record, receipt, "a table", made, absolute=False, earlier=_EARLIER)
 

@@ -17,8 +17,10 @@ from defocus.tables.keys import DECLARED, EVERYTHING, Keys, declared_keys, key_c
 from defocus.tables.parts import restricted, whats_left
 from defocus.tables.planner import plan_measurements
 from defocus.tables.query import Query
+from defocus.tables.reading import Reading
 from defocus.tables.rows import Rows, join_private, join_public
 from defocus.tables.sql import Catalogue, SqlQuery, read
+from defocus.tables.top import most_frequent
 
 __all__ = ["Grouped", "Table"]
 
@@ -159,6 +161,24 @@ class Table:
         """What is asked of all rows together, each aggregate under the name of its column."""
         return _query(self, (), EVERYTHING, _named(unnamed, aggregates))
 
+    def top(self, column: str, number: int, *, keys: Any = DECLARED, counts: bool = False) -> Query:
+        """The ``number`` most frequent values of a column, each with its rank: ``top("diagnosis", 5)``.
+
+        They are read from noisy counts of all values, or chosen one after the other without any count, whichever errs
+        less as far as is known beforehand: mostly a choice for one value, and counts for several.
+
+        Args:
+            column: the column.
+            number: how many values.
+            keys: which values there are, as for :meth:`group_by`.
+            counts: whether counts are wanted, even where a choice without them would err less.
+        """
+        return _top(self.group_by(column, keys=keys), number, counts=counts)
+
+    def mode(self, column: str, *, keys: Any = DECLARED, counts: bool = False) -> Query:
+        """The most frequent value of a column: :meth:`top` with one value."""
+        return self.top(column, 1, keys=keys, counts=counts)
+
     def examples(self, inputs: str | Sequence[str], target: str | None = None) -> Examples:
         """Private rows for a model: ``examples(["age", "days"], "readmitted")``, to ``fit`` or to train with.
 
@@ -260,6 +280,24 @@ class Grouped:
         """What is asked of each group, each aggregate under the name of its column."""
         return _query(self.table, self.by, self.keys, _named(unnamed, aggregates))
 
+    def top(self, column: str, number: int, *, keys: Any = DECLARED, counts: bool = False) -> Query:
+        """The ``number`` most frequent values of a column in each group: see :meth:`Table.top`."""
+        values = self.table.group_by(column, keys=keys)
+        names = (*self.by, column)
+        columns = key_columns(self.table.schema.usable(name) for name in names)
+        both = None
+        if self.keys is not None and values.keys is not None:
+            outer, inner = (
+                [tuple(row.values()) for row in part.table.to_pylist()] for part in (self.keys, values.keys)
+            )
+            both = public_keys(columns, [(*group, *value) for group in outer for value in inner])
+        candidates = None if values.keys is None else values.keys.number
+        return _top(Grouped(self.table, names, both), number, counts=counts, candidates=candidates)
+
+    def mode(self, column: str, *, keys: Any = DECLARED, counts: bool = False) -> Query:
+        """The most frequent value of a column in each group: :meth:`top` with one value."""
+        return self.top(column, 1, keys=keys, counts=counts)
+
     def __repr__(self) -> str:
         groups = "groups to be found" if self.keys is None else f"{self.keys.number} groups"
         return f"Grouped({self.table.name!r} by {', '.join(self.by)}: {groups})"
@@ -284,7 +322,20 @@ def _names(columns: Sequence[str | Sequence[str]], what: str, *, fix: str) -> tu
     return names
 
 
-def _query(table: Table, by: tuple[str, ...], keys: Keys | None, aggregates: Mapping[str, Aggregate]) -> Query:
+def _top(grouped: Grouped, number: int, *, counts: bool, candidates: int | None = None) -> Query:
+    table, by, keys = grouped.table, grouped.by, grouped.keys
+    found = None if keys is None else keys.number if candidates is None else candidates
+    measured, reading = most_frequent(by, found, number, _bounded(table), counts=bool(counts))
+    return _query(table, by, keys, measured, reading)
+
+
+def _query(
+    table: Table,
+    by: tuple[str, ...],
+    keys: Keys | None,
+    aggregates: Mapping[str, Aggregate],
+    reading: Reading | None = None,
+) -> Query:
     for name, aggregate in aggregates.items():
         if not isinstance(aggregate, Aggregate):
             raise InvalidParameterError(
@@ -302,6 +353,7 @@ def _query(table: Table, by: tuple[str, ...], keys: Keys | None, aggregates: Map
         arrangement=plan_measurements(table.rows, aggregates),
         weights=weights,
         proposed=table.contribution is None and bound is not None,
+        reading=reading,
     )
 
 
