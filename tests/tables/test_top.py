@@ -17,8 +17,8 @@ from tests.tables.attacks.test_sensitivity import BASES, KEYS, UNIVERSE
 import defocus as dp
 from defocus.errors import InvalidParameterError, NotDeclaredError
 from defocus.noise.testing import seeded
-from defocus.tables.aggregates import Picks
 from defocus.tables.contribution import Bound
+from defocus.tables.most_frequent import Picks
 from defocus.tables.table import Table
 from defocus.tables.top import choice_errs_less
 

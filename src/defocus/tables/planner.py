@@ -18,9 +18,10 @@ from defocus.privacy.events import Event, Exponential, Pure, compose
 from defocus.privacy.numbers import at_most
 from defocus.privacy.sensitivity import Sensitivity
 from defocus.privacy.units import Unit
-from defocus.tables.aggregates import Aggregate, Measured, Picks
+from defocus.tables.aggregates import Aggregate, Measured
 from defocus.tables.contribution import Bound
 from defocus.tables.measurement import Statement
+from defocus.tables.most_frequent import Picks
 from defocus.tables.noise import CellNoise, PersonWeight, gaussian, gaussian_event, laplace
 from defocus.tables.rows import Rows
 from defocus.tables.splits import Argument, Split

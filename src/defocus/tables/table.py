@@ -13,12 +13,14 @@ from defocus.tables.aggregates import Aggregate
 from defocus.tables.contribution import DEFAULT_ROWS, Bound, fitting
 from defocus.tables.cubes import Cube
 from defocus.tables.examples import Examples, examples_of
+from defocus.tables.inference import Asked, chi_squared, independent, mean_test, rank_test
 from defocus.tables.keys import DECLARED, EVERYTHING, Keys, declared_keys, key_columns, public_keys
 from defocus.tables.parts import restricted, whats_left
 from defocus.tables.planner import plan_measurements
 from defocus.tables.query import Query
 from defocus.tables.reading import Reading
 from defocus.tables.rows import Rows, join_private, join_public
+from defocus.tables.splits import Argument
 from defocus.tables.sql import Catalogue, SqlQuery, read
 from defocus.tables.top import most_frequent
 
@@ -179,6 +181,72 @@ class Table:
         """The most frequent value of a column: :meth:`top` with one value."""
         return self.top(column, 1, keys=keys, counts=counts)
 
+    def ttest(
+        self,
+        column: str,
+        low: Number | None = None,
+        high: Number | None = None,
+        *,
+        by: str | None = None,
+        keys: Any = DECLARED,
+        mean: Number | None = None,
+        bounds: Any = None,
+        level: Number = 0.05,
+    ) -> Query:
+        """A t test: whether the means of two groups differ (Welch), or one mean from a value.
+
+        Args:
+            column: the column, whose values are clipped to [``low``, ``high``].
+            low: the least value; as declared by default.
+            high: the largest value.
+            by: the column that names the groups, of which two are declared or named.
+            keys: the two groups, first and second.
+            mean: without ``by``, the value that the mean is compared with.
+            bounds: both bounds in one.
+            level: the p-value up to which a difference is claimed.
+        """
+        groups = None if by is None else self.group_by(by, keys=keys)
+        argument = Argument.of(column, low, high, bounds)
+        asked = mean_test(self.rows, argument, by, None if groups is None else groups.keys, mean=mean, level=level)
+        return _inferred(self, groups, asked)
+
+    def chi2(
+        self,
+        column: str,
+        other: str | None = None,
+        *,
+        expected: Mapping[Any, Number] | None = None,
+        level: Number = 0.05,
+    ) -> Query:
+        """A chi-squared test: whether two columns are independent, or the values of one have the shares ``expected``.
+
+        The columns need declared domains. Shares are for each value, any numbers that are divided by their sum; equal
+        ones by default.
+        """
+        names = [column] if other is None else [column, other]
+        asked = chi_squared(names, [self.group_by(name).keys for name in names], expected, level)
+        return _inferred(self, self.group_by(names), asked)
+
+    def rank_test(
+        self,
+        column: str,
+        low: Number | None = None,
+        high: Number | None = None,
+        *,
+        by: str,
+        keys: Any = DECLARED,
+        bounds: Any = None,
+        steps: int = 16,
+        level: Number = 0.05,
+    ) -> Query:
+        """Mann and Whitney's test: whether values of one of two groups tend to be larger.
+
+        Values are read on a public grid of ``steps`` between the bounds; those in one step are tied. Groups and bounds
+        are given as for :meth:`ttest`.
+        """
+        groups, argument = self.group_by(by, keys=keys), Argument.of(column, low, high, bounds)
+        return _inferred(self, groups, rank_test(self.rows, argument, by, groups.keys, steps=steps, level=level))
+
     def examples(self, inputs: str | Sequence[str], target: str | None = None) -> Examples:
         """Private rows for a model: ``examples(["age", "days"], "readmitted")``, to ``fit`` or to train with.
 
@@ -327,6 +395,13 @@ def _top(grouped: Grouped, number: int, *, counts: bool, candidates: int | None 
     found = None if keys is None else keys.number if candidates is None else candidates
     measured, reading = most_frequent(by, found, number, _bounded(table), counts=bool(counts))
     return _query(table, by, keys, measured, reading)
+
+
+def _inferred(table: Table, groups: Grouped | None, asked: Asked) -> Query:
+    """A question that is read from independent rows."""
+    bound = independent(table.contribution, table.rows.unit, table.ledger.unit)
+    by, keys = ((), EVERYTHING) if groups is None else (groups.by, groups.keys)
+    return _query(replace(table, contribution=bound), by, keys, *asked)
 
 
 def _query(

@@ -14,8 +14,9 @@ from defocus.answers.answer import PICKED
 from defocus.answers.columns import brief, checked_names
 from defocus.errors import whole
 from defocus.mechanisms import PermuteAndFlip
-from defocus.tables.aggregates import Aggregate, MostFrequent, Picks, segments
+from defocus.tables.aggregates import Aggregate
 from defocus.tables.contribution import Bound
+from defocus.tables.most_frequent import MostFrequent, Picks, segments
 from defocus.tables.planner import Plan
 from defocus.tables.power import Law, least
 from defocus.tables.reading import Reading

@@ -16,8 +16,8 @@ from defocus.ledger import Ledger
 from defocus.mechanisms import Gaussian, Quantiles, RangeFinding
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import rows, user
-from defocus.tables.aggregates import Picks
 from defocus.tables.measurement import Measuring
+from defocus.tables.most_frequent import Picks
 from defocus.tables.noise import CellNoise
 from defocus.tables.planner import Plan
 from defocus.tables.query import Query
