@@ -157,6 +157,24 @@ def the_most_frequent(table: Any) -> Any:
     ]
 
 
+def hypotheses(table: Any) -> Any:
+    known = table.declare(x=(0, 1), n=[0, 1, 2], k=["a", "b"]).bound(rows=1)
+    return [
+        release(known.ttest("x", by="k")),
+        release(known.ttest("x", mean=0.5)),
+        release(known.chi2("k", "n")),
+        release(known.rank_test("x", by="k", steps=4)),
+    ]
+
+
+def a_survival_curve(table: Any) -> Any:
+    made = table.derive(late="n > 1").bound(rows=1)
+    return [
+        release(made.survival("x", "late", 1, steps=4)),
+        release(made.survival("x", "late", 1, steps=4, by="k", keys=["a", "b"]), epsilon=3, delta=1e-4),
+    ]
+
+
 def sql(table: Any) -> Any:
     texts = (
         "SELECT k, COUNT(*) AS c, AVG(x) AS m FROM v GROUP BY k",
@@ -221,7 +239,8 @@ def a_report(table: Any) -> Any:
 
 QUESTIONS = (
     all_aggregates, all_aggregates_with_gaussian_noise, found_groups, groups_by_every_kind, found_bounds,
-    a_found_bound, a_bound_by_sampling, a_cube, the_most_frequent, models, sql, joins, remaining, a_request, a_report,
+    a_found_bound, a_bound_by_sampling, a_cube, the_most_frequent, hypotheses, a_survival_curve, models, sql, joins,
+    remaining, a_request, a_report,
 )  # fmt: skip
 
 

@@ -52,7 +52,16 @@ def answered(
 
 _TYPES = {
     str(kind): kind
-    for kind in (pa.bool_(), pa.int64(), pa.int32(), pa.string(), pa.date32(), pa.timestamp("us"), pa.null())
+    for kind in (
+        pa.bool_(),
+        pa.int64(),
+        pa.int32(),
+        pa.float64(),
+        pa.string(),
+        pa.date32(),
+        pa.timestamp("us"),
+        pa.null(),
+    )
 }
 
 
@@ -97,6 +106,6 @@ def _array(kind: str, values: list[Any]) -> pa.Array:
 
 
 def _out(value: Any) -> Any:
-    if value is None or isinstance(value, bool | int | str):
+    if value is None or isinstance(value, bool | int | float | str):
         return value
     return value.isoformat() if isinstance(value, date) else str(value)

@@ -225,9 +225,14 @@ def _squared(split: Split, about: float) -> _Floats:
     return split.moment((2,)) - 2 * about * split.moment((1,)) + about**2 * split.moment((0,))
 
 
+def _beyond(law: Law, chance: float) -> float:
+    """What a variable of this law exceeds with this probability, rounded up."""
+    return least(lambda t: law.tail(t) <= chance, 0.0, 2 * law.deviation, precision=1e-3) if law.deviation else 0.0
+
+
 def _upper(law: Law) -> float:
     """What the noise exceeds with a probability of 0.001."""
-    return least(lambda t: law.tail(t) <= _UNSURE, 0.0, 2 * law.deviation) if law.deviation else 0.0
+    return _beyond(law, _UNSURE)
 
 
 def means_tested(
@@ -260,7 +265,7 @@ def means_tested(
     sampling = math.sqrt(float((own / n**2).sum()))
     noisy = _together([law((first - np.clip(means[g], 0, 1) * ones) / n[g]) for g in range(len(n))])
     safe = math.sqrt(sum(float(b) / float(size) ** 2 for b, size in zip(bounds, n, strict=True)))
-    half = Law(math.hypot(safe, noisy.normal), noisy.scales).critical(0.05 - _UNSURE)
+    half = _beyond(Law(math.hypot(safe, noisy.normal), noisy.scales), (0.05 - _UNSURE) / 2)
     return _Means(p_value, statistic, difference, half, sampling, noisy.deviation)
 
 

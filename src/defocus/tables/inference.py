@@ -1,11 +1,13 @@
-"""Tests and survival curves as questions: what is measured of each group, and how it is read. Nothing here sees a row."""
+"""Tests and survival curves as questions: what is measured of each group, and how it is read. No row is looked at."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from defocus.errors import InvalidParameterError, NotDeclaredError, in_range, positive, probability
+from defocus.answers.columns import checked_names
+from defocus.engines.schema import Kind
+from defocus.errors import InvalidParameterError, NotDeclaredError, WrongKindError, in_range, positive, probability
 from defocus.privacy.units import Unit
 from defocus.tables.aggregates import Aggregate, histogram
 from defocus.tables.contribution import Bound
@@ -13,10 +15,11 @@ from defocus.tables.hypothesis_tests import ChiSquared, MeanTest, RankTest
 from defocus.tables.keys import Keys
 from defocus.tables.reading import Reading
 from defocus.tables.rows import Rows
-from defocus.tables.splits import Argument
+from defocus.tables.splits import Argument, checked_text
 from defocus.tables.statistics import Statistic, count
+from defocus.tables.survival import Survival
 
-__all__ = ["Asked", "chi_squared", "independent", "mean_test", "rank_test"]
+__all__ = ["Asked", "chi_squared", "independent", "mean_test", "rank_test", "survival"]
 
 Asked: TypeAlias = tuple[Mapping[str, Aggregate], Reading]
 """What is measured of each group, and how that is read."""
@@ -89,6 +92,22 @@ def rank_test(rows: Rows, argument: Argument, by: str, groups: Keys | None, *, s
     edges = np.linspace(known.bottom, known.bottom + known.width, int(in_range("steps", steps, 2, 1000)) + 1)
     measured = {"h": histogram(known.text, edges.tolist())}
     return measured, RankTest(known.text, _two(by, groups), by, _level(level))
+
+
+def survival(rows: Rows, time: str, event: str, horizon: Any, *, steps: Any, by: str | None) -> Asked:
+    """A survival curve on equal steps up to a horizon; what comes later is known to have survived it."""
+    number = int(in_range("steps", steps, 2, 1000))
+    last = float(positive("horizon", horizon))
+    kind = rows.schema.usable(event).kind
+    if kind is not Kind.BOOLEAN:
+        raise WrongKindError(
+            f"{event!r:.60} is of kind {kind}, and says of no row whether the event happened.",
+            fix=f'derive a truth value: derive(happened="{event:.60} = 1").',
+        )
+    checked_names([*([] if by is None else [by]), "time"], ["survival", "sampling"])
+    edges = [last * i / number for i in range(number + 2)]
+    measured = {"h": histogram(time, edges)}
+    return measured, Survival(checked_text(time), event, by, tuple(edges[:-1]))
 
 
 def _bounded(rows: Rows, argument: Argument) -> Argument:

@@ -6,14 +6,14 @@ from typing import Any, final
 
 from defocus.answers import Released
 from defocus.engines.schema import Schema
-from defocus.errors import InvalidParameterError, Number
+from defocus.errors import InvalidParameterError, NotDeclaredError, Number
 from defocus.ledger import Ledger, Remaining
 from defocus.noise import Bits
 from defocus.tables.aggregates import Aggregate
 from defocus.tables.contribution import DEFAULT_ROWS, Bound, fitting
 from defocus.tables.cubes import Cube
 from defocus.tables.examples import Examples, examples_of
-from defocus.tables.inference import Asked, chi_squared, independent, mean_test, rank_test
+from defocus.tables.inference import Asked, chi_squared, independent, mean_test, rank_test, survival
 from defocus.tables.keys import DECLARED, EVERYTHING, Keys, declared_keys, key_columns, public_keys
 from defocus.tables.parts import restricted, whats_left
 from defocus.tables.planner import plan_measurements
@@ -246,6 +246,29 @@ class Table:
         """
         groups, argument = self.group_by(by, keys=keys), Argument.of(column, low, high, bounds)
         return _inferred(self, groups, rank_test(self.rows, argument, by, groups.keys, steps=steps, level=level))
+
+    def survival(
+        self, time: str, event: str, horizon: Number, *, steps: int = 20, by: str | None = None, keys: Any = DECLARED
+    ) -> Query:
+        """A Kaplan–Meier curve: the share of people to whom an event has not happened, by time, with its median.
+
+        Args:
+            time: until when a person was watched: to the event, or to where nothing more is known (censored).
+            event: a truth value, whether the event happened then.
+            horizon: up to when; what is later counts as not happened before it.
+            steps: how many equal steps of time.
+            by: a column of groups, each with a curve of its own.
+            keys: which groups, as for :meth:`group_by`.
+        """
+        names = [event] if by is None else [by, event]
+        asked = survival(self.rows, time, event, horizon, steps=steps, by=by)
+        groups = self.group_by(event, keys=[False, True])
+        if by is not None:
+            outer = self.group_by(by, keys=keys).keys
+            if outer is None:
+                raise NotDeclaredError(f"Nobody declared the groups of {by!r:.60}.", fix='name them: keys=["A", "B"].')
+            groups = self.group_by(names, keys={by: outer.table.column(0).to_pylist(), event: [False, True]})
+        return _inferred(self, groups, asked)
 
     def examples(self, inputs: str | Sequence[str], target: str | None = None) -> Examples:
         """Private rows for a model: ``examples(["age", "days"], "readmitted")``, to ``fit`` or to train with.
