@@ -105,7 +105,7 @@ def survival(rows: Rows, time: str, event: str, horizon: Any, *, steps: Any, by:
             fix=f'derive a truth value: derive(happened="{event:.60} = 1").',
         )
     checked_names([*([] if by is None else [by]), "time"], ["survival", "sampling"])
-    edges = [last * i / number for i in range(number + 2)]
+    edges = [float(f"{last * i / number:.9g}") for i in range(number + 2)]
     measured = {"h": histogram(time, edges)}
     return measured, Survival(checked_text(time), event, by, tuple(edges[:-1]))
 

@@ -39,35 +39,34 @@ class Curve:
 def kaplan_meier(events: _Floats, censored: _Floats, variance: float) -> Curve:
     r"""The curve of noisy numbers of events and of censored people in each step; the last step is beyond the horizon.
 
-    With :math:`r_i` at risk and :math:`d_i` events, :math:`S_t = \prod_{i \le t}(1 - d_i/r_i)`, made monotone by
-    pooling neighbours, which errs no more than before.
+    With :math:`d_i` events, :math:`c_i` censored and :math:`r_i` at risk, those censored are at risk for half of their
+    step, :math:`e_i = r_i - c_i/2`, and :math:`S_t = \prod_{i \le t}(1 - d_i/e_i)`, made monotone by pooling
+    neighbours.
 
     Error:
-        Sampling by Greenwood's formula. Noise by the derivatives of :math:`\ln S_t`, which are
-        :math:`G_{j-1} - 1/r_j` by the events of step :math:`j \le t`, and :math:`G_{\min(j,t)}` by all other cells,
-        with :math:`G_j = \sum_{i \le j} d_i/(r_i(r_i-d_i))`. The interval holds both, on the logarithmic scale. Numbers
-        at risk are sums of many noisy cells, but a curve hardly feels that: its noise is nearly that of the events,
-        and a tree of sums would add more to these than it takes from those.
+        Sampling by Greenwood's formula, with :math:`G_j = \sum_{i \le j} g_i` and :math:`g_i = d_i/(e_i(e_i-d_i))`.
+        Noise by the derivatives of :math:`\ln S_t`, which are for :math:`j \le t` by the events
+        :math:`G_{j-1} - 1/e_j` and by those censored :math:`G_{j-1} + g_j/2`, and for later steps :math:`G_t`. The
+        interval holds both, on the logarithmic scale. Numbers at risk are sums of many noisy cells, but a curve hardly
+        feels that: its noise is nearly that of the events, and a tree of sums would add more to these than it takes
+        from those.
     Reference:
-        Kaplan, Meier (1958), Nonparametric estimation from incomplete observations; Gondara, Wang (2020),
-        Differentially private survival function estimation.
+        Kaplan, Meier (1958), Nonparametric estimation from incomplete observations; Cutler, Ederer (1958), Maximum
+        utilization of the life table method; Gondara, Wang (2020), Differentially private survival function estimation.
     """
     steps = len(events) - 1
     at_risk = np.cumsum((events + censored)[::-1])[::-1]
     deviation = np.sqrt(variance * 2 * np.arange(steps + 1, 0, -1))
-    fine = (at_risk > _FEW * deviation) & (at_risk > events)
-    known = int(np.argmin(fine[:steps])) if not fine[:steps].all() else steps
-    r, d = at_risk[:known], events[:known]
-    with np.errstate(all="ignore"):
-        logs = np.cumsum(np.log1p(-d / r))
-        parts = np.cumsum(d / (r * (r - d)))
-    greenwood = np.maximum.accumulate(np.maximum(parts, 0.0)) if known else parts
-    felt = np.zeros(known)
-    for t in range(known):
-        before = np.concatenate([[0.0], parts[:t]])
-        of_events = before - 1 / r[: t + 1]
-        later = steps - t
-        felt[t] = (of_events**2).sum() + (parts[: t + 1] ** 2).sum() + 2 * later * parts[t] ** 2
+    exposed = at_risk - censored / 2
+    fine = (at_risk > _FEW * deviation) & (exposed > np.maximum(events, 0.0))
+    known = steps if fine[:steps].all() else int(np.argmin(fine[:steps]))
+    e, d = exposed[:known], events[:known]
+    logs, own = np.cumsum(np.log1p(-d / e)), d / (e * (e - d))
+    sums = np.cumsum(own)
+    greenwood = np.maximum.accumulate(np.maximum(sums, 0.0))
+    # The squared derivatives by the cells of steps up to t, and by those of later ones, at t itself.
+    before = sums - own
+    felt = np.cumsum((before - 1 / e) ** 2 + (before + own / 2) ** 2) + 2 * (steps - np.arange(known)) * sums**2
     values = np.minimum(_falling(np.exp(logs)), 1.0)
     half = _Z * np.sqrt(variance * felt + greenwood)
     curve = [values, values * np.sqrt(variance * felt), values * np.sqrt(greenwood)]
@@ -102,8 +101,8 @@ class Survival(Reading):
     Guarantee:
         As for the histogram that it is read from: each person is in one cell, of one step, with the event or censored.
     Assumes:
-        Rows of different people are independent, and censoring has nothing to do with the event. Times in one step
-        count as equal, events before what is censored.
+        Rows of different people are independent, and censoring has nothing to do with the event. Within a step, people
+        are censored half-way.
     """
 
     time: str
@@ -130,7 +129,7 @@ class Survival(Reading):
             curves.append(curve)
             names.append(name)
             notes.append(self._median(curve, name))
-        how = f"Kaplan–Meier from a histogram with {_noise(planned).words}, made monotone"
+        how = f"Kaplan–Meier, by steps, from a histogram with {_noise(planned).words}, made monotone"
         both = f"{how}; the interval holds the noise and the choice of people"
         parts = {part: np.concatenate([getattr(each, part) for each in curves]) for part in Curve.__slots__}
         ends = parts["low"], parts["high"]
@@ -169,17 +168,20 @@ class Survival(Reading):
         return [PreviewColumn("survival", how, by_size=tuple(by_size))], ()
 
     def _median(self, curve: Curve, group: object) -> str:
-        """Half survive until when, as a sentence."""
+        """Half survive until when, as a sentence; straight between the edges of steps."""
         where = "" if self.by is None else f" where {self.by} is {group}"
         middle, first, last = (self._reached(part) for part in (curve.values, curve.low, curve.high))
-        if middle is None:
+        if middle is None or first is None:
             return f"the median of {self.time}{where} is not reached by {self.edges[-1]:g}"
-        until = f"to {last:g}" if last is not None else f"to beyond {self.edges[-1]:g}"
-        return f"the median of {self.time}{where} is {middle:g}, 95 % interval {first:g} {until}"
+        until = f"{last:.4g}" if last is not None else f"beyond {self.edges[-1]:g}"
+        return f"the median of {self.time}{where} is {middle:.4g}, 95 % interval {first:.4g} to {until}"
 
     def _reached(self, shares: _Floats) -> float | None:
         below = np.flatnonzero(shares <= 0.5)
-        return self.edges[int(below[0])] if below.size else None
+        if not below.size:
+            return None
+        i = int(below[0])
+        return float(np.interp(0.5, [shares[i], shares[i - 1]], [self.edges[i], self.edges[i - 1]]))
 
 
 _SAMPLING = "standard error of the survival by the choice of people, by Greenwood's formula"
