@@ -36,6 +36,7 @@ def test_rows_of_one_person_are_not_independent(tmp_path: Path) -> None:
 def test_what_a_test_needs_is_refused_by_name(tmp_path: Path) -> None:
     with opened(tmp_path) as table:
         known = table.declare(g=["A", "B"], k=["x", "y", "z"])
+        wrong: Any
         for wrong in (
             lambda: table.ttest("v"),
             lambda: known.ttest("v", by="g", mean=3),
