@@ -22,7 +22,7 @@ from defocus.tables.power import Law
 from defocus.tables.splits import Argument, Split
 
 Floats = npt.NDArray[np.float64]
-RUNS = 1000
+RUNS = 400
 SPLIT = Split((Argument("x", 0, 1, missing=0),), (2,))
 STEPS = 16
 
