@@ -34,9 +34,10 @@ def noise(scale: float) -> Any:
 def welch(x: Floats, y: Floats, epsilon: float, rng: np.random.Generator) -> tuple[float, float]:
     scale = 1 / epsilon
     cells = np.array([[((1 - v) ** 2).sum(), (2 * v * (1 - v)).sum(), (v * v).sum()] for v in (x, y)])
-    n, s, r = ((cells + rng.laplace(0, scale, cells.shape)) @ SPLIT.moment((power,)) for power in (0, 1, 2))
-    rng_free = lambda c: Law(0.0, tuple(abs(float(each)) * scale for each in c if each))  # noqa: E731
-    private = means_tested((n, s, r), SPLIT, rng_free, None).p_value
+    noisy = cells + rng.laplace(0, scale, cells.shape)
+    n, s, r = (noisy @ SPLIT.moment((power,)) for power in (0, 1, 2))
+    law = lambda c: Law(0.0, tuple(abs(float(each)) * scale for each in c if each))  # noqa: E731
+    private = means_tested((n, s, r), SPLIT, law, None).p_value
     return private, float(stats.ttest_ind(x, y, equal_var=False).pvalue)
 
 
@@ -71,7 +72,7 @@ def rates(n: int, epsilon: float, shift: float) -> dict[str, tuple[float, float]
 
 def ranking(number: int, rows: int, epsilon: float = 0.5) -> dict[str, float]:
     """By how many rows what is shown falls short of the most frequent values, on average, one row in each value."""
-    counts = np.round(1000 / np.arange(1, 51) ** 0.5).astype(np.int64) * 1000
+    counts = np.round(100 / np.arange(1, 51) ** 0.5).astype(np.int64) * 1000
     best = np.sort(counts)[::-1][:number].sum()
     picks = Picks(Fraction(epsilon), number, 1000, replace=False)
     short: dict[str, list[float]] = {"choices": [], "noisy counts": []}

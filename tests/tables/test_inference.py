@@ -51,6 +51,7 @@ def test_what_a_test_needs_is_refused_by_name(tmp_path: Path) -> None:
             lambda: known.chi2("g", expected={"A": 1}),
             lambda: known.chi2("g", expected={"A": 1, "B": 0}),
             lambda: known.chi2("g", "g"),
+            lambda: known.declare(k=[str(i) for i in range(201)]).chi2("g", "k"),
             lambda: known.rank_test("v", by="g", steps=1),
             lambda: known.rank_test("v", by="k"),
         ):

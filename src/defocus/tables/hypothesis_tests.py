@@ -440,9 +440,10 @@ class ChiSquared(_Test):
         self, counts: _Floats, seen: float, draw: _Draw, shares: _Floats | None, variance: float
     ) -> tuple[float, tuple[float, float]]:
         """The effect and its interval: which worlds, from none to more than was found, what was seen may come from."""
-        total, null = float(counts.sum()), self._fitted(counts, variance, 0.0) if shares is None else shares
+        total = float(counts.sum())
         if not total > _FEW * math.sqrt(variance * counts.size):
             return math.nan, (0.0, 1.0 if shares is None else math.sqrt(1 / shares.min() - 1))
+        null = self._fitted(counts, variance, 0.0) if shares is None else shares
         joint = np.maximum(counts, 0.0)
         way, sizes, quantiles = joint / joint.sum() - null, [], []
         for s in np.linspace(0.0, 3.0, 25):

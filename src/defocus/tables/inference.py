@@ -1,5 +1,6 @@
 """Tests and survival curves as questions: what is measured of each group, and how it is read. No row is looked at."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -21,6 +22,8 @@ from defocus.tables.survival import Survival
 
 __all__ = ["Asked", "chi_squared", "independent", "mean_test", "rank_test", "survival"]
 
+_CELLS = 400
+"""Counts of a test, each of which is simulated thousands of times."""
 Asked: TypeAlias = tuple[Mapping[str, Aggregate], Reading]
 """What is measured of each group, and how that is read."""
 
@@ -83,13 +86,18 @@ def chi_squared(
         total = sum(float(positive("a share", share)) for share in given.values())
         shares = tuple((value, float(given[value]) / total) for value in values[0])
     shape = len(values[0]), len(values[1]) if len(values) > 1 else 1
+    if math.prod(shape) > _CELLS:
+        raise InvalidParameterError(
+            f"These are {math.prod(shape)} combinations, and a test takes at most {_CELLS}.",
+            fix="derive coarser values, or name fewer.",
+        )
     return {"count": count()}, ChiSquared(tuple(names), shape, shares, _level(level))
 
 
 def rank_test(rows: Rows, argument: Argument, by: str, groups: Keys | None, *, steps: Any, level: Any) -> Asked:
     """A rank test of two groups."""
     known = _bounded(rows, argument)
-    edges = np.linspace(known.bottom, known.bottom + known.width, int(in_range("steps", steps, 2, 1000)) + 1)
+    edges = np.linspace(known.bottom, known.bottom + known.width, int(in_range("steps", steps, 2, 200)) + 1)
     measured = {"h": histogram(known.text, edges.tolist())}
     return measured, RankTest(known.text, _two(by, groups), by, _level(level))
 
