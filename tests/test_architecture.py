@@ -31,6 +31,7 @@ DECLARED = {
     "learning/examples.py": "the type of a user who is a UUID: none is drawn",
     "ledger/terms.py": "the identity of a new ledger",
     "ledger/declarations.py": "the salt that hides which data a ledger knows",
+    "tables/hypothesis_tests.py": "simulations by a public seed, of numbers that were released: no privacy rests on it",
     "workloads/p_identity.py": "a public starting point of a search: no privacy rests on it",
 }
 """Where a module may touch another source of randomness than Bits, and why."""

@@ -240,6 +240,7 @@ PUBLIC: Mapping[str, str] = {
         "privacy.Budget.covers", "privacy.from_wire", "tables.Bound.of", "tables.Column",
         "tables.Choice.sign", "tables.Choice.take", "tables.choose_budget",
         "tables.Column.value", "tables.Kind", "tables.Schema", "tables.Table.bound",
+        "tables.Grouped.mode", "tables.Grouped.top", "tables.Table.mode", "tables.Table.top",
         "tables.Table.cube", "tables.Table.derive", "tables.Table.group_by", "tables.Table.part",
         "tables.correlation", "tables.covariance", "tables.histogram"), _FACTS),
     **dict.fromkeys(("mechanisms.Bounded", "mechanisms.Estimate", "graphs.Released.take",

@@ -149,6 +149,34 @@ def a_cube(table: Any) -> Any:
     return release(table.declare(n=[0, 1, 2]).cube("k", "n"), epsilon=3)
 
 
+def the_most_frequent(table: Any) -> Any:
+    return [
+        release(table.mode("k")),
+        release(table.top("k", 2)),
+        release(table.declare(n=[0, 1, 2]).group_by("n").mode("k")),
+        release(table.top("k", 2, keys=None), epsilon=3, delta=1e-4),
+    ]
+
+
+def hypotheses(table: Any) -> Any:
+    known = table.declare(x=(0, 1), n=[0, 1, 2], k=["a", "b"]).bound(rows=1)
+    tests = (
+        known.ttest("x", by="k"),
+        known.ttest("x", mean=0.5),
+        known.chi2("k", "n"),
+        known.rank_test("x", by="k", steps=4),
+    )
+    return [[repr(query), attempt(lambda query=query: shown(query.release(epsilon=3)))] for query in tests]  # type: ignore[misc]
+
+
+def a_survival_curve(table: Any) -> Any:
+    made = table.derive(late="n > 1").bound(rows=1)
+    return [
+        release(made.survival("x", "late", 1, steps=4)),
+        release(made.survival("x", "late", 1, steps=4, by="k", keys=["a", "b"]), epsilon=3, delta=1e-4),
+    ]
+
+
 def sql(table: Any) -> Any:
     texts = (
         "SELECT k, COUNT(*) AS c, AVG(x) AS m FROM v GROUP BY k",
@@ -215,7 +243,8 @@ def a_report(table: Any) -> Any:
 
 QUESTIONS = (
     all_aggregates, all_aggregates_with_gaussian_noise, found_groups, groups_by_every_kind, found_bounds,
-    a_found_bound, a_bound_by_sampling, a_cube, models, sql, joins, remaining, a_request, a_report,
+    a_found_bound, a_bound_by_sampling, a_cube, the_most_frequent, hypotheses, a_survival_curve, models, sql, joins,
+    remaining, a_request, a_report,
 )  # fmt: skip
 
 

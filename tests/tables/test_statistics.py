@@ -42,9 +42,8 @@ def cells(split: Split, rows: int, which: str) -> tuple[Any, Any]:
 def truth(operation: str, values: Any) -> float:
     x, z = values[0] * X.width + X.bottom, (values[1] * Z.width + Z.bottom if len(values) > 1 else None)
     if z is None:
-        return float(
-            {"count": len(x), "sum": x.sum(), "mean": x.mean(), "variance": x.var(), "std": x.std()}[operation]
-        )
+        sums = {"count": len(x), "sum": x.sum(), "squares": (x**2).sum()}
+        return float((sums | {"mean": x.mean(), "variance": x.var(), "std": x.std()})[operation])
     if operation == "correlation":
         return float(np.corrcoef(x, z)[0, 1]) if x.std() * z.std() else 0.0
     found = {"covariance": np.mean(x * z) - x.mean() * z.mean(), "ratio": x.sum() / z.sum()}

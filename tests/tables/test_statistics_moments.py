@@ -29,6 +29,7 @@ def test_formulas_agree_with_numpy(seed: int) -> None:
     truth = {
         "count": 9.0,
         "sum": real_x.sum(),
+        "squares": (real_x**2).sum(),
         "mean": real_x.mean(),
         "variance": real_x.var(),
         "std": real_x.std(),

@@ -52,7 +52,16 @@ def answered(
 
 _TYPES = {
     str(kind): kind
-    for kind in (pa.bool_(), pa.int64(), pa.int32(), pa.string(), pa.date32(), pa.timestamp("us"), pa.null())
+    for kind in (
+        pa.bool_(),
+        pa.int64(),
+        pa.int32(),
+        pa.float64(),
+        pa.string(),
+        pa.date32(),
+        pa.timestamp("us"),
+        pa.null(),
+    )
 }
 
 
@@ -65,7 +74,9 @@ def to_record(answer: Released) -> dict[str, Any]:
         {"name": name, "type": _type(column.type), "values": [_out(value) for value in column.to_pylist()]}
         for name, column in answer.keys.items()
     ]
-    return {"keys": keys, **written(answer), "threshold": answer.threshold, "arranged": bool(answer.processing)}
+    more = {"notes": list(answer.notes), "things": list(answer.things), "figure": answer.figure}
+    shown = {"threshold": answer.threshold, "arranged": bool(answer.processing), **more}
+    return {"keys": keys, **written(answer), **shown}
 
 
 def from_record(record: Any, receipt: Receipt) -> Released:
@@ -73,7 +84,14 @@ def from_record(record: Any, receipt: Receipt) -> Released:
 
     def made(**parts: Any) -> Released:
         keys = {key["name"]: _array(key["type"], key["values"]) for key in record["keys"]}
-        return Released(keys=keys, threshold=record["threshold"], things=_THINGS, **parts)
+        return Released(
+            keys=keys,
+            threshold=record["threshold"],
+            notes=tuple(record.get("notes", ())),  # earlier versions had none of these
+            things=tuple(record.get("things", _THINGS)),
+            figure=record.get("figure", "bars"),
+            **parts,
+        )
 
     return read(record, receipt, "a table", made, absolute=False, earlier=_EARLIER)
 
@@ -88,6 +106,6 @@ def _array(kind: str, values: list[Any]) -> pa.Array:
 
 
 def _out(value: Any) -> Any:
-    if value is None or isinstance(value, bool | int | str):
+    if value is None or isinstance(value, bool | int | float | str):
         return value
     return value.isoformat() if isinstance(value, date) else str(value)

@@ -16,6 +16,7 @@ from defocus.noise import Bits, discrete_gaussian
 from defocus.privacy.events import NOTHING, DiscreteGaussian, Event
 from defocus.privacy.sensitivity import Sensitivity
 from defocus.tables.contribution import Bound, root_above
+from defocus.tables.power import Law
 
 __all__ = ["CellNoise", "Noisy", "PersonWeight", "gaussian", "gaussian_event", "laplace"]
 
@@ -117,6 +118,13 @@ class CellNoise:
         if self.mechanism is None:
             return "no noise, since the number of rows is public,"
         return "discrete Laplace noise" if isinstance(self.mechanism, Laplace) else "discrete Gaussian noise"
+
+    def law(self, coefficients: npt.NDArray[np.float64], grid: int) -> Law:
+        """The law of the noise in the cells multiplied with these coefficients, in rows."""
+        felt = coefficients[1:] - coefficients[:1] if self.total else coefficients
+        if isinstance(self.mechanism, Laplace):
+            return Law(0.0, tuple(abs(float(x)) * float(self.mechanism.scale) / grid for x in felt if x))
+        return Law(float(np.sqrt(self.variance * np.square(felt).sum())) / grid)
 
     def noisy(self, cells: npt.NDArray[np.int64], bits: Bits, grid: int) -> "Noisy":
         """The cells with fresh noise, in rows."""

@@ -21,6 +21,7 @@ from defocus.privacy.units import Unit
 from defocus.tables.aggregates import Aggregate, Measured
 from defocus.tables.contribution import Bound
 from defocus.tables.measurement import Statement
+from defocus.tables.most_frequent import Picks
 from defocus.tables.noise import CellNoise, PersonWeight, gaussian, gaussian_event, laplace
 from defocus.tables.rows import Rows
 from defocus.tables.splits import Argument, Split
@@ -284,7 +285,7 @@ class Plan:
     selection: PartitionSelection | None
     findings: Mapping[str, RangeFinding]
     splits: tuple[CellNoise, ...]
-    others: Mapping[str, CellNoise | Quantiles]
+    others: Mapping[str, CellNoise | Quantiles | Picks]
     """For each aggregate that is measured by itself, how it is released."""
     statements: tuple[Statement, ...] = ()
     """What the engine will be asked for, where somebody wants to look at it."""
@@ -303,7 +304,7 @@ class Plan:
             spread = f"standard deviation {noise.variance**0.5 / self.grid:.3g} rows"
             lines.append(f"{names}: {sums} in each group, with {noise.words}, {spread}")
         for name, how in self.others.items():
-            lines.append(f"{name}: {how.words if isinstance(how, CellNoise) else f'quantiles by {how.method}'}")
+            lines.append(f"{name}: {_worded(how)}")
         return "\n".join([*lines, *(f"statement {i}: {text}" for i, text in enumerate(self.statements, 1))])
 
     def grid_of(self, aggregate: Measured) -> int:
@@ -375,6 +376,12 @@ def _split(noises: Noises, person: PersonWeight, place: int, cells: int) -> Cell
     return replace(noise, total=person.number_is_public)
 
 
+def _worded(how: CellNoise | Quantiles | Picks) -> str:
+    if isinstance(how, Quantiles):
+        return f"quantiles by {how.method}"
+    return how.words if isinstance(how, CellNoise) else f"{how.number} by permute-and-flip"
+
+
 def keys_need_delta(left: float) -> NotDeclaredError:
     """Why keys are not found without a delta, and which one to pass where so much is ``left``."""
     return NotDeclaredError(
@@ -433,9 +440,9 @@ def _tasks(
 
 def _others(
     arrangement: MeasurementPlan, person: PersonWeight, noises: Noises, choosing: Collection[Key]
-) -> dict[str, CellNoise | Quantiles]:
+) -> dict[str, CellNoise | Quantiles | Picks]:
     """How each aggregate that is measured by itself is released."""
-    others: dict[str, CellNoise | Quantiles] = {}
+    others: dict[str, CellNoise | Quantiles | Picks] = {}
     for name, aggregate in arrangement.apart:
         key, sensitivity = ("column", name), aggregate.sensitivity(person)
         planned = noises.epsilon(key) if sensitivity is None else noises.noise(key, sensitivity)

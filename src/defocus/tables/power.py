@@ -68,10 +68,10 @@ class Law:
     def _terms(s: float, a: Floats, h: float) -> int:
         """How many terms leave less than 1e-9: by the normal factor, or by the product of the Laplace factors."""
         by_normal = 6.5 / (s * h) if s else math.inf
-        order = 2 * len(a)
-        # sum over k > K of 1/(k prod (a u)^2) is at most (prod a^2)^-1 (K h)^-order / order
-        log_product = 2 * float(np.log(a).sum())
-        by_laplace = math.exp(min(60.0, (math.log(1e9 / order) - log_product) / order)) / h
+        # sum over k > K of 1/(k prod (a u)^2) is at most (prod a^2)^-1 (K h)^-order / order, for any of the factors
+        order = 2 * np.arange(1, len(a) + 1)
+        log_products = 2 * np.cumsum(np.log(np.sort(a)[::-1]))
+        by_laplace = math.exp(min(60.0, float(((np.log(1e9 / order) - log_products) / order).min()))) / h
         return max(50, min(_MOST, math.ceil(min(by_normal, by_laplace))))
 
     def critical(self, alpha: float) -> float:

@@ -21,6 +21,7 @@ from defocus.tables.execution import Run, rehearse, statements
 from defocus.tables.keys import Keys
 from defocus.tables.parts import part_rules
 from defocus.tables.planner import MeasurementPlan, Plan, keys_need_delta, plan
+from defocus.tables.reading import Reading
 from defocus.tables.rows import Rows
 from defocus.tables.weights import RowSampler
 
@@ -57,6 +58,8 @@ class Query:
     weights: Mapping[str, Number]
     proposed: bool = False
     """Whether nobody gave a bound, so that the default one is used and said."""
+    reading: Reading | None = None
+    """What the answer is read from the released numbers by, where it is not these numbers."""
 
     def __post_init__(self) -> None:
         if not self.arrangement.aggregates:
@@ -107,14 +110,19 @@ class Query:
             place = self.arrangement.source[name]
             split, noise = self.arrangement.splits[place], planned.splits[place]
             columns[name] = [statistic.foreseen(name, split, noise, planned.grid)]
+        ordered = self.arrangement.in_order(columns)
+        foretold: tuple[str, ...] = ()
+        if self.reading is not None:
+            ordered, foretold = self.reading.foreseen(ordered, planned)
         return previewed(
-            self.arrangement.in_order(columns),
+            ordered,
             planned.event,
             question=self.question,
             asked=spendable(epsilon, delta),
             replan=lambda other: self._planned(epsilon, other).event,
             ledger=self.ledger,
             rules=self._rules(planned),
+            foretold=foretold,
         )
 
     def release(
@@ -148,7 +156,8 @@ class Query:
         def compute(receipt: Receipt) -> Released:
             run = Run(planned, self.rows, self.by, self.bound, drawn_from, RowSampler.drawn(drawn_from), progress)
             keys, columns, bounds = run.answer(self.keys)
-            return answered(keys.table, columns, self.question, receipt, (*words, *bounds), asked=asked)
+            answer = answered(keys.table, columns, self.question, receipt, (*words, *bounds), asked=asked)
+            return answer if self.reading is None else self.reading.read(answer, planned)
 
         return perform(
             planned.event,
@@ -170,13 +179,16 @@ class Query:
         """What is asked, in one line."""
         asked = ", ".join(f"{aggregate.words} as {name}" for name, aggregate in self.arrangement.aggregates)
         groups = f", by {', '.join(self.by)}" if self.by else ""
+        if self.reading is not None:
+            asked, groups = self.reading.words, ""
         steps = f"; {'; '.join(self.rows.words)}" if self.rows.words else ""
         return printable(f"{asked}{groups}{steps}")
 
     def _facts(self, words: tuple[str, ...]) -> str:
         """Everything public that the answer depends on."""
         keys = "found" if self.keys is None else repr(self.keys.table.to_pydict())
-        return repr((self.rows.facts(), words, self.by, keys, self.bound, self.arrangement.aggregates))
+        read = () if self.reading is None else (self.reading,)
+        return repr((self.rows.facts(), words, self.by, keys, self.bound, self.arrangement.aggregates, *read))
 
     def __repr__(self) -> str:
         return f"Query({self.question})"

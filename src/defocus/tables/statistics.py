@@ -93,6 +93,12 @@ def _sum(sums: tuple[_Floats, ...], values: tuple[Argument, ...]) -> _Floats:
     return values[0].bottom * n + values[0].width * x
 
 
+def _squares(sums: tuple[_Floats, ...], values: tuple[Argument, ...]) -> _Floats:
+    n, x, xx = sums
+    low, width = values[0].bottom, values[0].width
+    return low**2 * n + 2 * low * width * x + width**2 * xx
+
+
 def _mean(sums: tuple[_Floats, ...], values: tuple[Argument, ...]) -> _Floats:
     n, x = sums
     return values[0].bottom + values[0].width * x / n
@@ -174,6 +180,7 @@ MOMENTS: Mapping[str, Moments] = {
         asked="number of rows with",
     ),
     "sum": Moments((1,), ((0,), (1,)), _sum, _anything, "sum", linear=True, sql=(exp.Sum,)),
+    "squares": Moments((2,), ((0,), (1,), (2,)), _squares, _anything, "sum of squares", linear=True),
     "mean": Moments((1,), ((0,), (1,)), _mean, _within, "mean", _mean_parts, sql=(exp.Avg, "mean"), sql_name="avg"),
     "variance": Moments((2,), ((0,), (1,), (2,)), _variance, _spread, "variance", sql=(exp.Variance, exp.VariancePop)),
     "std": Moments(

@@ -6,19 +6,23 @@ from typing import Any, final
 
 from defocus.answers import Released
 from defocus.engines.schema import Schema
-from defocus.errors import InvalidParameterError, Number
+from defocus.errors import InvalidParameterError, NotDeclaredError, Number
 from defocus.ledger import Ledger, Remaining
 from defocus.noise import Bits
 from defocus.tables.aggregates import Aggregate
 from defocus.tables.contribution import DEFAULT_ROWS, Bound, fitting
 from defocus.tables.cubes import Cube
 from defocus.tables.examples import Examples, examples_of
+from defocus.tables.inference import Asked, chi_squared, independent, mean_test, rank_test, survival
 from defocus.tables.keys import DECLARED, EVERYTHING, Keys, declared_keys, key_columns, public_keys
 from defocus.tables.parts import restricted, whats_left
 from defocus.tables.planner import plan_measurements
 from defocus.tables.query import Query
+from defocus.tables.reading import Reading
 from defocus.tables.rows import Rows, join_private, join_public
+from defocus.tables.splits import Argument
 from defocus.tables.sql import Catalogue, SqlQuery, read
+from defocus.tables.top import most_frequent
 
 __all__ = ["Grouped", "Table"]
 
@@ -159,6 +163,113 @@ class Table:
         """What is asked of all rows together, each aggregate under the name of its column."""
         return _query(self, (), EVERYTHING, _named(unnamed, aggregates))
 
+    def top(self, column: str, number: int, *, keys: Any = DECLARED, counts: bool = False) -> Query:
+        """The ``number`` most frequent values of a column, each with its rank: ``top("diagnosis", 5)``.
+
+        They are read from noisy counts of all values, or chosen one after the other without any count, whichever errs
+        less as far as is known beforehand: mostly a choice for one value, and counts for several.
+
+        Args:
+            column: the column.
+            number: how many values.
+            keys: which values there are, as for :meth:`group_by`.
+            counts: whether counts are wanted, even where a choice without them would err less.
+        """
+        return _top(self.group_by(column, keys=keys), number, counts=counts)
+
+    def mode(self, column: str, *, keys: Any = DECLARED, counts: bool = False) -> Query:
+        """The most frequent value of a column: :meth:`top` with one value."""
+        return self.top(column, 1, keys=keys, counts=counts)
+
+    def ttest(
+        self,
+        column: str,
+        low: Number | None = None,
+        high: Number | None = None,
+        *,
+        by: str | None = None,
+        keys: Any = DECLARED,
+        mean: Number | None = None,
+        bounds: Any = None,
+        level: Number = 0.05,
+    ) -> Query:
+        """A t test: whether the means of two groups differ (Welch), or one mean from a value.
+
+        Args:
+            column: the column, whose values are clipped to [``low``, ``high``].
+            low: the least value; as declared by default.
+            high: the largest value.
+            by: the column that names the groups, of which two are declared or named.
+            keys: the two groups, first and second.
+            mean: without ``by``, the value that the mean is compared with.
+            bounds: both bounds in one.
+            level: the p-value up to which a difference is claimed.
+        """
+        groups = None if by is None else self.group_by(by, keys=keys)
+        argument = Argument.of(column, low, high, bounds)
+        asked = mean_test(self.rows, argument, by, None if groups is None else groups.keys, mean=mean, level=level)
+        return _inferred(self, groups, asked)
+
+    def chi2(
+        self,
+        column: str,
+        other: str | None = None,
+        *,
+        expected: Mapping[Any, Number] | None = None,
+        level: Number = 0.05,
+    ) -> Query:
+        """A chi-squared test: whether two columns are independent, or the values of one have the shares ``expected``.
+
+        The columns need declared domains. Shares are for each value, any numbers that are divided by their sum; equal
+        ones by default.
+        """
+        names = [column] if other is None else [column, other]
+        asked = chi_squared(names, [self.group_by(name).keys for name in names], expected, level)
+        return _inferred(self, self.group_by(names), asked)
+
+    def rank_test(
+        self,
+        column: str,
+        low: Number | None = None,
+        high: Number | None = None,
+        *,
+        by: str,
+        keys: Any = DECLARED,
+        bounds: Any = None,
+        steps: int = 16,
+        level: Number = 0.05,
+    ) -> Query:
+        """Mann and Whitney's test: whether values of one of two groups tend to be larger.
+
+        Values are read on a public grid of ``steps`` between the bounds; those in one step are tied. Groups and bounds
+        are given as for :meth:`ttest`.
+        """
+        groups, argument = self.group_by(by, keys=keys), Argument.of(column, low, high, bounds)
+        return _inferred(self, groups, rank_test(self.rows, argument, by, groups.keys, steps=steps, level=level))
+
+    def survival(
+        self, time: str, event: str, horizon: Number, *, steps: int = 20, by: str | None = None, keys: Any = DECLARED
+    ) -> Query:
+        """A Kaplan–Meier curve: the share of people to whom an event has not happened, by time, with its median.
+
+        Args:
+            time: until when a person was watched: to the event, or to where nothing more is known (censored).
+            event: a truth value, whether the event happened then.
+            horizon: up to when; what is later counts as not happened before it.
+            steps: how many equal steps of time.
+            by: a column of groups, each with a curve of its own.
+            keys: which groups, as for :meth:`group_by`.
+        """
+        names = [event] if by is None else [by, event]
+        asked = survival(self.rows, time, event, horizon, steps=steps, by=by)
+        groups = self.group_by(event, keys=[False, True])
+        if by is not None:
+            outer = self.group_by(by, keys=keys).keys
+            if outer is None:
+                raise NotDeclaredError(f"Nobody declared the groups of {by!r:.60}.", fix='name them: keys=["A", "B"].')
+            groups = self.group_by(names, keys={by: outer.table.column(0).to_pylist(), event: [False, True]})
+        return _inferred(self, groups, asked)
+
     def examples(self, inputs: str | Sequence[str], target: str | None = None, *, group: str | None = None) -> Examples:
         """Private rows for a model: ``examples(["age", "days"], "readmitted")``, to ``fit`` or to train with.
 
@@ -261,6 +372,24 @@ class Grouped:
         """What is asked of each group, each aggregate under the name of its column."""
         return _query(self.table, self.by, self.keys, _named(unnamed, aggregates))
 
+    def top(self, column: str, number: int, *, keys: Any = DECLARED, counts: bool = False) -> Query:
+        """The ``number`` most frequent values of a column in each group: see :meth:`Table.top`."""
+        values = self.table.group_by(column, keys=keys)
+        names = (*self.by, column)
+        columns = key_columns(self.table.schema.usable(name) for name in names)
+        both = None
+        if self.keys is not None and values.keys is not None:
+            outer, inner = (
+                [tuple(row.values()) for row in part.table.to_pylist()] for part in (self.keys, values.keys)
+            )
+            both = public_keys(columns, [(*group, *value) for group in outer for value in inner])
+        candidates = None if values.keys is None else values.keys.number
+        return _top(Grouped(self.table, names, both), number, counts=counts, candidates=candidates)
+
+    def mode(self, column: str, *, keys: Any = DECLARED, counts: bool = False) -> Query:
+        """The most frequent value of a column in each group: :meth:`top` with one value."""
+        return self.top(column, 1, keys=keys, counts=counts)
+
     def __repr__(self) -> str:
         groups = "groups to be found" if self.keys is None else f"{self.keys.number} groups"
         return f"Grouped({self.table.name!r} by {', '.join(self.by)}: {groups})"
@@ -285,7 +414,27 @@ def _names(columns: Sequence[str | Sequence[str]], what: str, *, fix: str) -> tu
     return names
 
 
-def _query(table: Table, by: tuple[str, ...], keys: Keys | None, aggregates: Mapping[str, Aggregate]) -> Query:
+def _top(grouped: Grouped, number: int, *, counts: bool, candidates: int | None = None) -> Query:
+    table, by, keys = grouped.table, grouped.by, grouped.keys
+    found = None if keys is None else keys.number if candidates is None else candidates
+    measured, reading = most_frequent(by, found, number, _bounded(table), counts=bool(counts))
+    return _query(table, by, keys, measured, reading)
+
+
+def _inferred(table: Table, groups: Grouped | None, asked: Asked) -> Query:
+    """A question that is read from independent rows."""
+    bound = independent(table.contribution, table.rows.unit, table.ledger.unit)
+    by, keys = ((), EVERYTHING) if groups is None else (groups.by, groups.keys)
+    return _query(replace(table, contribution=bound), by, keys, *asked)
+
+
+def _query(
+    table: Table,
+    by: tuple[str, ...],
+    keys: Keys | None,
+    aggregates: Mapping[str, Aggregate],
+    reading: Reading | None = None,
+) -> Query:
     for name, aggregate in aggregates.items():
         if not isinstance(aggregate, Aggregate):
             raise InvalidParameterError(
@@ -303,6 +452,7 @@ def _query(table: Table, by: tuple[str, ...], keys: Keys | None, aggregates: Map
         arrangement=plan_measurements(table.rows, aggregates),
         weights=weights,
         proposed=table.contribution is None and bound is not None,
+        reading=reading,
     )
 
 

@@ -267,6 +267,12 @@ def _sampled(node: exp.Expression) -> tuple[str, ...]:
 def _unknown(node: exp.Expression) -> UnsupportedSqlError:
     while isinstance(node, exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
         node = node.this
+    if isinstance(node, exp.Mode):
+        return UnsupportedSqlError(
+            "The aggregate MODE",
+            why="an answer holds a number for each group, and the most frequent value may be text",
+            fix='write SELECT x, COUNT(*) … GROUP BY x ORDER BY COUNT(*) DESC LIMIT 1, or ask table.mode("x").',
+        )
     name = node.name if isinstance(node, exp.Anonymous) else node.sql_name() if isinstance(node, exp.Func) else node.key
     return UnsupportedSqlError(
         f"The aggregate {name[:40].upper()}",
