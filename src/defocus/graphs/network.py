@@ -11,7 +11,17 @@ from defocus.graphs.data import RULES, Data
 from defocus.graphs.distributed.open import supported
 from defocus.graphs.kernels.rows import ready
 from defocus.graphs.public import Public, Statistic
-from defocus.graphs.question import Checking, Method, Question, answered, chosen, foretold, from_record, to_record
+from defocus.graphs.question import (
+    Checking,
+    Method,
+    Question,
+    answered,
+    chosen,
+    depends,
+    foretold,
+    from_record,
+    to_record,
+)
 from defocus.graphs.questions import (
     AskClustering,
     AskCommunities,
@@ -82,7 +92,9 @@ class GraphQuery:
         methods = self.methods(epsilon=epsilon, delta=delta)
         used = chosen(self.question, methods, method)
         ranked = sorted(methods, key=lambda each: each.error)
-        ways = [PreviewColumn(method.name, method.how, method.error, method.interval) for method in ranked]
+        ways = [
+            PreviewColumn(each.name, each.how, each.error, each.interval, depends=depends(each)) for each in ranked
+        ]
         return previewed(
             [way for way, each in zip(ways, ranked, strict=True) if each is used],
             used.event,

@@ -129,6 +129,11 @@ class BySpectrum:
         return compose([self.average.event, self.mechanism.event])
 
     @property
+    def depends(self) -> str:
+        """What is known about the error."""
+        return "depends on how clearly they stand out"
+
+    @property
     def foretold(self) -> tuple[str, ...]:
         """What the error depends on."""
         said = (
@@ -163,6 +168,11 @@ class ByLikelihood:
     def event(self) -> Event:
         """One choice."""
         return self.mechanism.event
+
+    @property
+    def depends(self) -> str:
+        """What is known about the error."""
+        return "depends on how far apart they are"
 
     @property
     def foretold(self) -> tuple[str, ...]:
