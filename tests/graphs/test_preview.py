@@ -198,9 +198,7 @@ def _interactions() -> pd.DataFrame:
         ("degree_histogram", "below 1.4 × (largest degree found + 1)"),
     ],
 )
-def test_an_error_that_is_not_known_is_told_in_words(
-    opened: Callable[..., Network], name: str, said: str
-) -> None:
+def test_an_error_that_is_not_known_is_told_in_words(opened: Callable[..., Network], name: str, said: str) -> None:
     preview = getattr(opened(**PEOPLE), name)().preview(epsilon=1)
     assert said in str(preview)
     assert "–" not in str(preview)

@@ -92,9 +92,7 @@ class GraphQuery:
         methods = self.methods(epsilon=epsilon, delta=delta)
         used = chosen(self.question, methods, method)
         ranked = sorted(methods, key=lambda each: each.error)
-        ways = [
-            PreviewColumn(each.name, each.how, each.error, each.interval, depends=depends(each)) for each in ranked
-        ]
+        ways = [PreviewColumn(each.name, each.how, each.error, each.interval, depends=depends(each)) for each in ranked]
         return previewed(
             [way for way, each in zip(ways, ranked, strict=True) if each is used],
             used.event,
@@ -254,10 +252,22 @@ class Network:
         """The PageRank of every node, or of the ``top`` nodes; a smaller ``damping`` needs far less noise."""
         return self.ask(AskPageRank(damping, top))
 
-    def communities(self, *, at_most: int = 10, labellings: Sequence[Any] | None = None) -> GraphQuery:
-        """How many communities stand out, up to ``at_most``; or which of several public ``labellings`` fits best."""
+    def communities(
+        self, *, at_most: int = 10, labellings: Sequence[Any] | None = None, eta: Number | None = None
+    ) -> GraphQuery:
+        """How many communities stand out, up to ``at_most``; or which of several public ``labellings`` fits best.
+
+        Labellings are compared by the likelihood of a block model whose probabilities are between ``eta`` and
+        1 - ``eta``, 0.001 by default. One edge moves it by ln((1 - eta)/eta): a larger eta needs less noise, and fits
+        blocks with fewer edges than that less well.
+        """
         if labellings is not None:
-            return self.ask(AskLabellings(tuple(labellings)))
+            return self.ask(AskLabellings(tuple(labellings), *(() if eta is None else (eta,))))
+        if eta is not None:
+            raise InvalidParameterError(
+                "eta bounds the probabilities of a block model, which labellings have.",
+                fix="pass labellings=[…] too, or leave eta out.",
+            )
         return self.ask(AskCommunities(at_most))
 
     def ergm(self, *terms: str) -> GraphQuery:

@@ -151,7 +151,7 @@ def test_deltas_spent_outright_to_the_last_are_added_up_where_a_finer_account_ha
 
 def test_the_textbook_conversion_is_asked_for_by_name() -> None:
     event = 1000 * Sampled(Gaussian(1.0), 0.01)
-    tight, textbook = (account(event, "rdp", conversion=how) for how in ("tight", "textbook"))  # type: ignore[arg-type]
+    tight, textbook = (account(event, "rdp", conversion=how) for how in ("tight", "textbook"))
     assert tight.epsilon(1e-5) == account(event, "rdp").epsilon(1e-5)
     assert textbook.epsilon(1e-5) > 1.1 * tight.epsilon(1e-5)
     # by hand, at order 2: R + ln(1/delta) over 1

@@ -54,6 +54,7 @@ ENTRIES: tuple[Entry, ...] = (
     spectrum.SPECTRUM_ENTRY,
     blocks.ENTRY,
     weights.WEIGHTS_ENTRY,
+    weights.PERSONS_WEIGHTS_ENTRY,
     weights.INTERACTIONS_ENTRY,
 )
 """Every statistic that can be asked for. A statistic joins by an entry, which demands a certificate."""
