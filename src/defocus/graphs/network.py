@@ -271,7 +271,11 @@ class Network:
         return self.ask(AskCommunities(at_most))
 
     def ergm(self, *terms: str) -> GraphQuery:
-        """An exponential random graph model: "edges", "stars_2" and "triangles", or some of them, and its fit."""
+        """An exponential random graph model with "edges" and any of "gwesp", "stars_2" and "triangles", and its fit.
+
+        By default "edges" and "gwesp", edges in a triangle: models with 2-stars and triangles are degenerate where a
+        graph is clustered, and then have no coefficients.
+        """
         return self.ask(AskErgm(terms) if terms else AskErgm())
 
     def weights(self, kind: str = "total") -> GraphQuery:

@@ -9,7 +9,7 @@ from defocus.graphs.statistics.degrees import ArcDegrees, ArcHistogram, Degrees,
 from defocus.graphs.statistics.joint import Joint
 from defocus.graphs.statistics.node_level import CappedEdges, CappedTriangles, Hubs, ProjectedHistogram
 from defocus.graphs.statistics.spectrum import Gap, PageRank
-from defocus.graphs.statistics.subgraphs import Edges, Stars, Triangles
+from defocus.graphs.statistics.subgraphs import ClosedEdges, Edges, Stars, Triangles
 from defocus.graphs.statistics.weights import Interactions, WeightSums
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "ArcHistogram",
     "CappedEdges",
     "CappedTriangles",
+    "ClosedEdges",
     "Degrees",
     "Edges",
     "Entry",
@@ -43,6 +44,7 @@ ENTRIES: tuple[Entry, ...] = (
     degrees.HISTOGRAM_ENTRY,
     subgraphs.STARS_ENTRY,
     subgraphs.TRIANGLES_ENTRY,
+    subgraphs.CLOSED_ENTRY,
     joint.ENTRY,
     degrees.ARCS_ENTRY,
     node_level.CAPPED_EDGES_ENTRY,

@@ -9,12 +9,22 @@ import numpy as np
 from defocus.errors import InvalidParameterError, whole
 from defocus.graphs.certificates import Certificate, Entry
 from defocus.graphs.graph import Undirected
+from defocus.graphs.kernels.rows import closed_edges
 from defocus.graphs.public import IntVector, Public, edge_sensitivity
 from defocus.mechanisms.mechanism import saturate
 from defocus.privacy.sensitivity import Sensitivity
 from defocus.privacy.units import edge
 
-__all__ = ["EDGES_ENTRY", "STARS_ENTRY", "TRIANGLES_ENTRY", "Edges", "Stars", "Triangles"]
+__all__ = [
+    "CLOSED_ENTRY",
+    "EDGES_ENTRY",
+    "STARS_ENTRY",
+    "TRIANGLES_ENTRY",
+    "ClosedEdges",
+    "Edges",
+    "Stars",
+    "Triangles",
+]
 
 
 @final
@@ -94,6 +104,51 @@ class Triangles:
 
 
 TRIANGLES_ENTRY = Entry("triangles", Triangles, Certificate(statistics=(Triangles(),), units=(edge(),), smallest=3))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ClosedEdges:
+    r"""How many edges are in a triangle: "gwesp" with decay 0, edgewise shared partners of which only the first counts.
+
+    Guarantee:
+        Edge privacy: an edge between i and j with c common neighbours is closed itself if c > 0, and closes at most the
+        2c edges from i and j to them. So :math:`\Delta_1 = \Delta_2 = 2(n-2) + 1`, attained where all others are
+        common neighbours and not joined to each other. Around one graph the count moves by at most 2(c + 1), with c
+        the largest number of common neighbours of two nodes, which moves by at most 1: see :class:`Triangles`.
+    Reference:
+        Snijders, Pattison, Robins, Handcock (2006), New specifications for exponential random graph models; Hunter
+        (2007), Curved exponential family models for social networks, for edgewise shared partners.
+
+    >>> from defocus import edge
+    >>> ClosedEdges().sensitivity(Public(edge(), 100)).l1
+    197
+    """
+
+    name: ClassVar[str] = "edges in a triangle"
+
+    def exact(self, graph: Any) -> IntVector:
+        """The count, in a vector of one."""
+        return np.array([closed_edges(graph)], np.int64)
+
+    def level(self, graph: Any) -> tuple[int, int]:
+        """The count, and one more than the largest number of common neighbours: twice that is how far it moves."""
+        return closed_edges(graph), Triangles().local(graph)[1] + 1
+
+    def length(self, public: Public) -> int:  # noqa: ARG002  # the same for every graph
+        """One number."""
+        return 1
+
+    def sensitivity(self, public: Public) -> Sensitivity:
+        """All other nodes are common neighbours."""
+        Triangles().sensitivity(public)
+        most = 2 * (public.n - 2) + 1
+        return edge_sensitivity(public, Sensitivity(most, most * most), name=self.name)
+
+
+CLOSED_ENTRY = Entry(
+    "edges in a triangle", ClosedEdges, Certificate(statistics=(ClosedEdges(),), units=(edge(),), smallest=3)
+)
 
 
 _MOST = 12
