@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from defocus.answers.columns import Floats
 from defocus.errors import InvalidParameterError, whole
@@ -36,6 +35,7 @@ _RATES = (0.1, 0.03, 0.01, 0.003, 0.001)
 """How far the coefficient of edges is led at each look, in five stretches."""
 _SIZES = np.array([1.0, 0.02, 0.1, 0.5])
 """How large coefficients usually are, beside that of edges."""
+_NOWHERE = np.zeros(len(TERMS))
 _LOOKS = 800
 """How often coefficients are led on the way in each stretch."""
 _OUT_OF_REACH = 20.0
@@ -169,7 +169,7 @@ class _Chain:
         kept = []
         for rate in _RATES:
             for _ in range(20):
-                self._walk(theta, _LOOKS // 20, self.between, aim, rate * led)
+                self._walk(theta, _LOOKS // 20, self.between, (aim, rate * led))
                 kept.append(theta[self.places])
         found: Floats = np.mean(kept[-30:], axis=0)
         return found
@@ -187,18 +187,21 @@ class _Chain:
         full[self.places] = values
         return full
 
-    def _walk(self, theta: Floats, samples: int, gap: int, aim: Floats | None = None, led: Floats | None = None) -> Any:
+    def _walk(
+        self, theta: Floats, samples: int, gap: int, towards: tuple[Floats, Floats] = (_NOWHERE, _NOWHERE)
+    ) -> Floats:
         out = np.empty((samples, len(TERMS)))
-        nowhere = np.zeros(len(TERMS))
-        _toggled(theta, self.graph, out, gap, nowhere if aim is None else aim, nowhere if led is None else led)
+        _toggled(theta, self.graph, out, gap, towards)
         return out[:, self.places]
 
 
 @compiled
-def _toggled(theta: Floats, graph: Any, out: Floats, gap: int, aim: Floats, led: Floats) -> int:
+def _toggled(  # noqa: C901, PLR0912, PLR0915  # one loop, compiled as a whole
+    theta: Floats, graph: Any, out: Floats, gap: int, towards: tuple[Floats, Floats]
+) -> None:
     """Metropolis steps that toggle a random edge or a random pair, half of the time each: "tie, no tie".
 
-    After every ``gap`` steps statistics are written to ``out``, and coefficients are ``led`` towards the ``aim``. A
+    After every ``gap`` steps statistics are written to ``out``, and coefficients are led ``towards`` an aim. A
     step takes as long as the smaller degree of the pair. Two words of splitmix64 serve it: one for the place, one for
     the kind and for acceptance.
 
@@ -207,6 +210,7 @@ def _toggled(theta: Floats, graph: Any, out: Floats, gap: int, aim: Floats, led:
         computational aspects.
     """
     place, near, degrees, ends, shared, stats, state = graph
+    aim, led = towards
     nodes, most = len(degrees), len(shared)
     pairs = nodes * (nodes - 1) // 2
     both = np.empty(nodes, np.int64)
@@ -283,4 +287,3 @@ def _toggled(theta: Floats, graph: Any, out: Floats, gap: int, aim: Floats, led:
             for k in range(len(theta)):
                 theta[k] += led[k] * np.sign(aim[k] - stats[k])
     state[0] = word
-    return edges
