@@ -33,6 +33,7 @@ from defocus.graphs.questions import (
     AskJoint,
     AskLabellings,
     AskPageRank,
+    AskPartition,
     AskStars,
     AskSubgraphs,
     AskTop,
@@ -269,6 +270,13 @@ class Network:
                 fix="pass labellings=[…] too, or leave eta out.",
             )
         return self.ask(AskCommunities(at_most))
+
+    def partition(self, *, k: int, typical: int | None = None) -> GraphQuery:
+        """Which of ``k`` communities each node is in. A preview says which communities can be found at this price.
+
+        ``typical`` is a public guess of how many more neighbours a node has in its own community than in any other.
+        """
+        return self.ask(AskPartition(k, typical))
 
     def ergm(self, *terms: str) -> GraphQuery:
         """An exponential random graph model with "edges" and any of "gwesp", "stars_2" and "triangles", and its fit.

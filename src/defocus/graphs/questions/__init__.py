@@ -6,6 +6,7 @@ from defocus.graphs.questions.degrees import AskDegrees, AskHistogram
 from defocus.graphs.questions.ergm import AskErgm
 from defocus.graphs.questions.interactions import AskInteractions
 from defocus.graphs.questions.joint import AskJoint, AskSubgraphs
+from defocus.graphs.questions.partition import AskPartition
 from defocus.graphs.questions.ranking import AskPageRank, AskTop
 from defocus.graphs.questions.weights import AskWeights
 
@@ -20,6 +21,7 @@ __all__ = [
     "AskJoint",
     "AskLabellings",
     "AskPageRank",
+    "AskPartition",
     "AskStars",
     "AskSubgraphs",
     "AskTop",

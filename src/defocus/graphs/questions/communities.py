@@ -23,7 +23,7 @@ from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event, compose
 
-__all__ = ["AskClustering", "AskCommunities", "AskLabellings", "ByLikelihood", "BySpectrum"]
+__all__ = ["AskClustering", "AskCommunities", "AskLabellings", "ByLikelihood", "BySpectrum", "edges_only"]
 
 
 _SHARE = Fraction(1, 10)
@@ -48,12 +48,12 @@ class AskCommunities:
 
     def check(self, public: Public) -> None:
         """Refuse graphs of which it cannot be asked."""
-        _edges_only(public)
+        edges_only(public)
         checked_size(public.n, self.at_most)
 
     def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
         """One choice by the spectrum."""
-        changes = _edges_only(public)
+        changes = edges_only(public)
         checked_size(public.n, self.at_most)
         epsilon = Fraction(budget.epsilon or 0)
         return [
@@ -84,11 +84,11 @@ class AskLabellings:
 
     def check(self, public: Public) -> None:
         """Refuse graphs of which it cannot be asked."""
-        _edges_only(public)
+        edges_only(public)
 
     def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
         """One choice by likelihood."""
-        changes = _edges_only(public)
+        changes = edges_only(public)
         blocks = tuple(Blocks(labels, self.least) for labels in self.labellings)
         if not blocks or any(len(block.labels) != public.n for block in blocks):
             raise InvalidParameterError(
@@ -199,7 +199,7 @@ def _choice(name: str, value: int, how: str) -> AnswerColumn:
     return AnswerColumn(name, np.full(1, float(value)), unknown, unknown, unknown, integral=True, how=how)
 
 
-def _edges_only(public: Public) -> int:
+def edges_only(public: Public) -> int:
     """How many edges differ between neighbours; a refusal where that is not how they differ."""
     if public.unit.kind != "edge" or public.directed:
         raise InvalidParameterError(

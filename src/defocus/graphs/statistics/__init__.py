@@ -9,11 +9,12 @@ from defocus.graphs.statistics.degrees import ArcDegrees, ArcHistogram, Degrees,
 from defocus.graphs.statistics.joint import Joint
 from defocus.graphs.statistics.node_level import CappedEdges, CappedTriangles, Hubs, ProjectedHistogram
 from defocus.graphs.statistics.spectrum import Gap, PageRank
-from defocus.graphs.statistics.subgraphs import ClosedEdges, Edges, Stars, Triangles
+from defocus.graphs.statistics.subgraphs import Adjacent, ClosedEdges, Edges, Stars, Triangles
 from defocus.graphs.statistics.weights import Interactions, WeightSums
 
 __all__ = [
     "ENTRIES",
+    "Adjacent",
     "ArcDegrees",
     "ArcHistogram",
     "CappedEdges",
@@ -39,6 +40,7 @@ __all__ = [
 ]
 
 ENTRIES: tuple[Entry, ...] = (
+    subgraphs.PAIRS_ENTRY,
     subgraphs.EDGES_ENTRY,
     degrees.DEGREES_ENTRY,
     degrees.HISTOGRAM_ENTRY,

@@ -18,8 +18,10 @@ from defocus.privacy.units import edge
 __all__ = [
     "CLOSED_ENTRY",
     "EDGES_ENTRY",
+    "PAIRS_ENTRY",
     "STARS_ENTRY",
     "TRIANGLES_ENTRY",
+    "Adjacent",
     "ClosedEdges",
     "Edges",
     "Stars",
@@ -57,6 +59,38 @@ class Edges:
         return edge_sensitivity(public, Sensitivity(1, 1), name=self.name)
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class Adjacent:
+    r"""Whether each pair of nodes is joined: 0 or 1 for the pairs (0, 1), (0, 2), …, (1, 2), ….
+
+    Guarantee:
+        Edge privacy: one edge is one pair, so :math:`\Delta_1 = \Delta_2 = 1`.
+
+    >>> from defocus import edge
+    >>> Adjacent().length(Public(edge(), 100)), Adjacent().sensitivity(Public(edge(), 100)).l1
+    (4950, 1)
+    """
+
+    name: ClassVar[str] = "pairs that are joined"
+
+    def exact(self, graph: Any) -> IntVector:
+        """One entry for each pair."""
+        left, right = (side.astype(np.int64) for side in graph.pairs())
+        joined = np.zeros(math.comb(graph.nodes, 2), np.int64)
+        joined[left * graph.nodes - left * (left + 1) // 2 + right - left - 1] = 1
+        return joined
+
+    def length(self, public: Public) -> int:
+        """As many as there are pairs."""
+        return math.comb(public.n, 2)
+
+    def sensitivity(self, public: Public) -> Sensitivity:
+        """One edge is one pair."""
+        return edge_sensitivity(public, Sensitivity(1, 1), name=self.name)
+
+
+PAIRS_ENTRY = Entry("pairs", Adjacent, Certificate(statistics=(Adjacent(),), units=(edge(),)))
 EDGES_ENTRY = Entry("edges", Edges, Certificate(statistics=(Edges(),), units=(edge(),)))
 
 
