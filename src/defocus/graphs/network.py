@@ -1,6 +1,6 @@
 """A private graph and its questions: free to preview, charged once when released."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -28,6 +28,7 @@ from defocus.graphs.questions import (
     AskDegrees,
     AskEdges,
     AskErgm,
+    AskGroups,
     AskHistogram,
     AskInteractions,
     AskJoint,
@@ -270,6 +271,14 @@ class Network:
                 fix="pass labellings=[…] too, or leave eta out.",
             )
         return self.ask(AskCommunities(at_most))
+
+    def group_edges(self, *, groups: Any, queries: Mapping[str, Sequence[Any]] | None = None) -> GraphQuery:
+        """How many edges there are inside and between public ``groups``, one label for each node in their order.
+
+        ``queries`` asks for sums of these, each a list of pairs of groups by its name, and measures what is best for
+        all of them together: ``{"cut": [("a", "b"), ("a", "c")], "inside a": [("a", "a")]}``.
+        """
+        return self.ask(AskGroups(groups, queries or {}))
 
     def partition(self, *, k: int, typical: int | None = None) -> GraphQuery:
         """Which of ``k`` communities each node is in. A preview says which communities can be found at this price.

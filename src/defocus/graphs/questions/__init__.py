@@ -4,6 +4,7 @@ from defocus.graphs.questions.communities import AskClustering, AskCommunities, 
 from defocus.graphs.questions.counts import AskEdges, AskStars, AskTriangles
 from defocus.graphs.questions.degrees import AskDegrees, AskHistogram
 from defocus.graphs.questions.ergm import AskErgm
+from defocus.graphs.questions.groups import AskGroups
 from defocus.graphs.questions.interactions import AskInteractions
 from defocus.graphs.questions.joint import AskJoint, AskSubgraphs
 from defocus.graphs.questions.partition import AskPartition
@@ -16,6 +17,7 @@ __all__ = [
     "AskDegrees",
     "AskEdges",
     "AskErgm",
+    "AskGroups",
     "AskHistogram",
     "AskInteractions",
     "AskJoint",

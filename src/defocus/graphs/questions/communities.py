@@ -23,7 +23,7 @@ from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event, compose
 
-__all__ = ["AskClustering", "AskCommunities", "AskLabellings", "ByLikelihood", "BySpectrum", "edges_only"]
+__all__ = ["AskClustering", "AskCommunities", "AskLabellings", "ByLikelihood", "BySpectrum", "edges_only", "spelt"]
 
 
 _SHARE = Fraction(1, 10)
@@ -75,7 +75,7 @@ class AskLabellings:
 
     def __post_init__(self) -> None:
         # Spelt out, so that a kept answer is found again only for the same labels: arrays are printed in part.
-        object.__setattr__(self, "labellings", tuple(_spelt(labels) for labels in self.labellings))
+        object.__setattr__(self, "labellings", tuple(spelt(labels) for labels in self.labellings))
 
     @property
     def words(self) -> str:
@@ -209,7 +209,7 @@ def edges_only(public: Public) -> int:
     return public.changes
 
 
-def _spelt(labels: Any) -> Any:
+def spelt(labels: Any) -> Any:
     """One labelling as a tuple; what is no list of labels is refused later."""
     if isinstance(labels, str | bytes | dict) or not hasattr(labels, "__len__") or not hasattr(labels, "__iter__"):
         return labels

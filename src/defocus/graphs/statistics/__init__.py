@@ -4,7 +4,7 @@ from defocus.errors import InvalidParameterError
 from defocus.graphs.certificates import Entry
 from defocus.graphs.public import IntVector, Statistic
 from defocus.graphs.statistics import blocks, degrees, joint, node_level, spectrum, subgraphs, weights
-from defocus.graphs.statistics.blocks import Likelihood
+from defocus.graphs.statistics.blocks import GroupEdges, Likelihood
 from defocus.graphs.statistics.degrees import ArcDegrees, ArcHistogram, Degrees, Histogram
 from defocus.graphs.statistics.joint import Joint
 from defocus.graphs.statistics.node_level import CappedEdges, CappedTriangles, Hubs, ProjectedHistogram
@@ -24,6 +24,7 @@ __all__ = [
     "Edges",
     "Entry",
     "Gap",
+    "GroupEdges",
     "Histogram",
     "Hubs",
     "IntVector",
@@ -57,6 +58,7 @@ ENTRIES: tuple[Entry, ...] = (
     spectrum.USUAL_PAGERANK_ENTRY,
     spectrum.SPECTRUM_ENTRY,
     blocks.ENTRY,
+    blocks.GROUPS_ENTRY,
     weights.WEIGHTS_ENTRY,
     weights.PERSONS_WEIGHTS_ENTRY,
     weights.INTERACTIONS_ENTRY,
