@@ -135,8 +135,9 @@ class ByReports:
         possible = [x for x in strengths if x <= self.nodes / self.k] or strengths[:1]
         shares = ", ".join(f"{x} more: {self._share(x):.0%}" for x in possible)
         said = (
-            f"communities are found in which a node has at least {brief(self.least)} more neighbours than in any other"
-            f" of the {self.k}; expected share of nodes in the right one, for {shares}; by chance {1 / self.k:.0%}"
+            "how many nodes are misplaced depends on the graph: communities are found in which a node has at least"
+            f" {brief(self.least)} more neighbours than in any other of the {self.k}; expected share of nodes in the"
+            f" right one, for {shares}; by chance {1 / self.k:.0%}"
         )
         return (said,)
 
