@@ -28,7 +28,8 @@ def least_strength(nodes: int, variance: float) -> float:
     :math:`\lambda` at least, to nv.
 
     Reference:
-        Baik, Ben Arous, Péché (2005), Phase transition of the largest eigenvalue; Benaych-Georges, Nadakuditi (2011).
+        Baik, Ben Arous, Péché (2005), Phase transition of the largest eigenvalue; Benaych-Georges, Nadakuditi (2011),
+        The eigenvalues and eigenvectors of finite, low rank perturbations of large random matrices.
 
     >>> round(least_strength(200, 0.18), 1)
     6.5

@@ -24,7 +24,7 @@ from defocus.privacy.budgets import Budget
 __all__ = ["MOST_NODES", "AskPartition", "ByReports"]
 
 MOST_NODES = 5000
-"""Of more nodes a report about every pair takes more than 100 MB."""
+"""Reports about the pairs of so many nodes take some hundred megabytes and a few seconds."""
 
 
 @final

@@ -59,7 +59,7 @@ class AskPageRank:
         itself it promises nothing about the vector, of which the L1 norm counts; that it holds for the vector too is
         due to the L1 bound, which is smaller. From :math:`\alpha = \frac12` on it is wider than any rank.
     Reference:
-        Fortunato, Boguñá, Flammini, Menczer (2008), Approximating PageRank from in-degree, Equation 10.
+        Fortunato, Boguñá, Flammini, Menczer (2008), Approximating PageRank from in-degree.
     """
 
     damping: Number = 0.85
