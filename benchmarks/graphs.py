@@ -148,7 +148,6 @@ def main() -> None:
         from models import models
 
         kept["models"] = models(Path(sys.argv[sys.argv.index("models") + 1]), quick=QUICK)
-        print(json.dumps(kept["models"], indent=2))
     kept["machine"] = {"python": platform.python_version(), "cores": os.cpu_count(), "platform": platform.machine()}
     if not QUICK:
         RESULTS.write_text(json.dumps(kept, indent=2) + "\n")
