@@ -1,7 +1,7 @@
 """Graphs: how fast triangles are counted and released beside networkit, and how exact answers are on real graphs.
 
     python benchmarks/graphs.py [speed [power-law] [uniform]] [engines [power-law] [uniform] [spark]] [accuracy FOLDER]
-                                [--quick] [--turns=3]
+                                [models FOLDER] [--quick] [--turns=3]
 
 `speed` counts the triangles of two graphs of 1 million nodes and 10 million edges, with hubs and without: each in a
 process of its own, taking turns, with as many threads as there are cores. Times are the least of all rounds; memory is
@@ -11,7 +11,8 @@ the peak of resident memory, imports and input included. Needs networkit (`pip i
 edges by Spark on two cores; the integers must be equal, and the load of the machine is written down.
 
 `accuracy` needs a folder with the public graphs Facebook, CA-HepPh and Enron as lists of edges; see
-graphs_parts/accuracy.py. Results go into results/graphs.json and leave those of the other part in place.
+graphs_parts/accuracy.py. `models` needs the same: ranks, communities and random graph models. Results go into
+results/graphs.json and leave those of the other parts in place.
 """
 
 import json
@@ -132,7 +133,7 @@ def main() -> None:
             **{name: version(name) for name in ("duckdb", "pyspark")},
             **engines(),
         }
-    if "speed" in sys.argv or not {"accuracy", "engines"} & set(sys.argv):
+    if "speed" in sys.argv or not {"accuracy", "engines", "models"} & set(sys.argv):
         kept["speed"] = {
             **kept.get("speed", {}),
             "networkit": version("networkit"),
@@ -143,6 +144,10 @@ def main() -> None:
         from accuracy import accuracy
 
         kept["accuracy"] = accuracy(Path(sys.argv[sys.argv.index("accuracy") + 1]), quick=QUICK)
+    if "models" in sys.argv:
+        from models import models
+
+        kept["models"] = models(Path(sys.argv[sys.argv.index("models") + 1]), quick=QUICK)
     kept["machine"] = {"python": platform.python_version(), "cores": os.cpu_count(), "platform": platform.machine()}
     if not QUICK:
         RESULTS.write_text(json.dumps(kept, indent=2) + "\n")

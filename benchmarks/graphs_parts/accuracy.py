@@ -238,7 +238,8 @@ def pagerank(graph: Graph, runs: int) -> dict[str, float]:
     for damping in (0.5, 0.85):
         truth = set(np.argsort(-PageRank(damping).exact(graph))[:20].tolist())
         exact = PageRank(damping).exact(graph)
-        (method,) = AskPageRank(damping).methods(Public(edge(), graph.nodes), Budget(1))
+        question = AskPageRank(damping)
+        method = chosen(question, question.methods(Public(edge(), graph.nodes), Budget(1)), "laplace")
         bits, hits = seeded(4), []
         for _ in range(runs):
             noisy = method.mechanism.sample(exact, bits)  # type: ignore[attr-defined]  # a VectorNoise

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import defocus as dp
 from defocus.graphs.kernels import rows
 from defocus.ledger import Ledger
 
@@ -114,6 +115,17 @@ def test_no_line_of_a_file_of_names_can_fail(defocus: Callable[..., Any], edges:
     assert ran.json["rows"][0]["edges"] > 30
 
 
+def test_a_person_with_several_edges_is_protected(defocus: Callable[..., Any], edges: Path) -> None:
+    words = ("graph", edges, *SAID, "--per-person", 20, "edges", "--epsilon", 0.5)
+    assert "40 (± 120)" in defocus(*words, "--preview").out
+    assert defocus(*words).code == 0
+    with Ledger.open(edges.with_name("ring.ledger"), read_only=True) as ledger:
+        assert ledger.unit == dp.edge(per_person=20)
+    refused = defocus("graph", edges, "--unit", "node", "--budget", 1, "--per-person", 3, "edges", "--epsilon", 0.5)
+    assert refused.code == 2
+    assert "leave --per-person out" in refused.err
+
+
 def test_nodes_as_listed_are_declared(defocus: Callable[..., Any], edges: Path) -> None:
     words = ("graph", edges, "--unit", "edge", "--budget", 1, "edges", "--epsilon", 0.5)
     refused = defocus(*words)
@@ -135,6 +147,7 @@ def test_nodes_as_listed_are_declared(defocus: Callable[..., Any], edges: Path) 
         (("weights",), 'open it with --unit weight --bound … and --weights "name of the column".'),
         (("stars", "--set", "k=two"), "k must be a whole number"),
         (("edges", "--bound", "3"), "--bound"),
+        (("edges", "--per-person", "0"), "--per-person must be"),
         (("edges", "--ends", "source"), "two columns"),
         (("edges", "--ends", "source,goal"), "no column 'goal'"),
         (("edges", "--out", "a.xlsx"), "ends in .xlsx"),

@@ -43,6 +43,9 @@ ASKED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("pagerank", EDGES, {"damping": 0.5, "top": 5}),
     ("communities", EDGES, {"at_most": 4}),
     ("communities", EDGES, {"labellings": [[i % 2 for i in range(NODES)]]}),
+    ("partition", EDGES, {"k": 2}),
+    ("group_edges", EDGES, {"groups": [i % 3 for i in range(NODES)]}),
+    ("group_edges", EDGES, {"groups": [i % 3 for i in range(NODES)], "queries": {"cut": [(0, 1), (0, 2)]}}),
     ("ergm", EDGES, {}),
     ("weights", WEIGHTS, {}),
     ("weights", WEIGHTS, {"kind": "strength"}),
@@ -188,3 +191,25 @@ def _interactions() -> pd.DataFrame:
     return pd.DataFrame(
         {"a": ends[:, 0], "b": ends[:, 1], "kg": draw.random(300) * 5, "at": draw.integers(0, 100, 300)}
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("edges", "1.0 to 1.4 × the cap found"),
+        ("triangles", "1.2 to 1.5 × the cap found"),
+        ("degree_histogram", "below 1.4 × (largest degree found + 1)"),
+    ],
+)
+def test_an_error_that_is_not_known_is_told_in_words(opened: Callable[..., Network], name: str, said: str) -> None:
+    preview = getattr(opened(**PEOPLE), name)().preview(epsilon=1)
+    assert said in str(preview)
+    assert "–" not in str(preview)
+    assert preview.to_dict()["columns"][0]["depends"] == said
+
+
+def test_no_preview_shows_a_dash_for_an_interval(opened: Callable[..., Network]) -> None:
+    graph = opened(**EDGES)
+    for query in (graph.clustering(), graph.communities(at_most=3), graph.ergm(), graph.joint()):
+        assert "–" not in str(query.preview(epsilon=1))
+    assert graph.edges().preview(epsilon=1).to_dict()["columns"][0]["depends"] is None

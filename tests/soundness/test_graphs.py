@@ -26,6 +26,8 @@ BASE: list[tuple[Any, ...]] = [("a", "b"), ("b", "c"), ("c", "a"), ("a", "d"), (
 GIVEN: Mapping[str, dict[str, Any]] = {
     "interactions": {"every": 1, "start": 0, "end": 4},
     "communities": {"at_most": 3},
+    "partition": {"k": 2},
+    "group_edges": {"groups": list("aabbcc")},
     "top_degrees": {"k": 2},
 }
 """What a question is given that a graph of six nodes needs."""

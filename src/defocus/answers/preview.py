@@ -40,6 +40,8 @@ class PreviewColumn:
     by_size: tuple[tuple[int, float, float], ...] = ()
     rank: float | None = None
     """Of a quantile: within how many rows of the true rank it is, with 95 % probability."""
+    depends: str = "depends on the data"
+    """Where the error is not known before a release (NaN): in a few words, what is known about it."""
 
     def __post_init__(self) -> None:
         if (self.error is None) != (self.interval is None):
@@ -48,6 +50,10 @@ class PreviewColumn:
                 fix="give both, or neither and by_size.",
             )
         object.__setattr__(self, "by_size", tuple((int(n), float(e), float(w)) for n, e, w in self.by_size))
+
+    @property
+    def _unknown(self) -> bool:
+        return self.error is not None and math.isnan(self.error)
 
     def to_dict(self) -> dict[str, Any]:
         """The column with JSON types only; null where there is no finite number."""
@@ -59,12 +65,15 @@ class PreviewColumn:
             "interval": json_value(self.interval),
             "by_size": sizes,
             "rank": json_value(self.rank),
+            "depends": self.depends if self._unknown else None,
         }
 
     def cells(self, sizes: Sequence[int]) -> list[str]:
         """The error of any group, and of groups of these sizes."""
         by_size = {n: _both(error, width) for n, error, width in self.by_size}
         every = "" if self.error is None or self.interval is None else _both(self.error, self.interval)
+        if self._unknown:
+            every = self.depends
         if self.rank is not None:
             every = f"± {brief(self.rank)} rows in rank"
         return [every, *(by_size.get(n, "") for n in sizes)]
@@ -257,4 +266,4 @@ class Preview:
 
 
 def _both(error: float, interval: float) -> str:
-    return f"{brief(error)} (± {brief(interval)})"
+    return brief(error) if math.isnan(interval) else f"{brief(error)} (± {brief(interval)})"

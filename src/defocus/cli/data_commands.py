@@ -170,6 +170,9 @@ def graph(
     weights: Annotated[str | None, typer.Option(help="The column of weights.")] = None,
     time: Annotated[str | None, typer.Option(help="The column of times.")] = None,
     bound: Annotated[float | None, typer.Option(help="The largest degree of a node, or the largest weight.")] = None,
+    per_person: Annotated[
+        int | None, typer.Option(help="Protect a person with at most so many edges, events or weights.")
+    ] = None,
     method: Method = None,
     settings: Annotated[
         list[str] | None,

@@ -75,6 +75,7 @@ def _opened(
     data: str,
     unit: str | None,
     bound: float | None,
+    per_person: int | None,
     budget: float | None,
     budget_delta: float,
     ledger: str | None,
@@ -85,7 +86,7 @@ def _opened(
     **more: Any,
 ) -> Iterator[Network]:
     """The graph. Where one only looks, its ledger is for reading; one that nobody has made yet is gone afterwards."""
-    protected, limit = _unit(unit, bound), total(budget, budget_delta)
+    protected, limit = _unit(unit, bound, per_person), total(budget, budget_delta)
     with TemporaryDirectory() as folder, ExitStack() as opened:
         place: Ledger | Path | str | None = ledger
         if look:
@@ -108,7 +109,12 @@ def _opened(
         yield opened.enter_context(graph)
 
 
-def _unit(kind: str | None, bound: float | None) -> Unit | None:
+def _unit(kind: str | None, bound: float | None, per_person: int | None) -> Unit | None:
+    if per_person is not None and kind not in {"edge", "event", "weight"}:
+        raise InvalidParameterError(
+            "--per-person is how many edges, events or weights one person has, and none of these is protected here.",
+            fix="leave --per-person out, or pass --unit edge, --unit event or --unit weight.",
+        )
     if bound is not None and kind not in {"node", "weight"}:
         raise InvalidParameterError(
             "--bound is the largest degree of a node or the largest weight, and neither is protected here.",
@@ -117,11 +123,11 @@ def _unit(kind: str | None, bound: float | None) -> Unit | None:
     if kind == "weight":
         if bound is None:
             raise InvalidParameterError("Weights are protected up to a bound.", fix="pass --bound, the largest weight.")
-        return weight(bound=bound)
+        return weight(bound=bound, per_person=per_person)
     if kind == "node":
         whole = bound is not None and float(bound).is_integer()
         return node(max_degree=int(bound) if bound is not None and whole else bound)  # type: ignore[arg-type]  # refused
-    return {None: None, "edge": edge(), "event": item()}[kind]
+    return None if kind is None else {"edge": edge, "event": item}[kind](per_person=per_person)
 
 
 def _nodes(text: str | None) -> Any:

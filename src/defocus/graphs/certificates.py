@@ -36,12 +36,18 @@ MOMENTS = (MISSING_TIME, -7, 0, 5, 10)
 def weight_steps(statistic: Any, nodes: int, unit: Unit) -> Iterator[NDArray[np.int64]]:
     """How far the vectors of two lists differ of which one weight is replaced, for all lists of two lines.
 
-    Ends are all pairs of nodes, or nobody; weights are zero, half the bound, the bound, above it, and no number.
+    Ends are all pairs of nodes, or nobody; weights are zero, half the bound, the bound, above it, and no number. Where
+    one person has several weights, both are replaced.
     """
     bound = float(unit.bound or 0)
     weights = (0.0, 0.5 * bound, bound, 9 * bound, float("nan"))
     for ends in itertools.product(_ends(nodes), repeat=2):
         every = np.array([[statistic.exact(_data(nodes, ends, weights=(a, b))) for b in weights] for a in weights])
+        if (unit.per_person or 1) > 1:
+            both = every.reshape(len(weights) ** 2, -1)
+            for vector in both:
+                yield both - vector
+            continue
         for one, other in itertools.combinations(range(len(weights)), 2):
             yield every[one] - every[other]
             yield every[:, one] - every[:, other]

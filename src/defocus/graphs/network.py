@@ -1,6 +1,6 @@
 """A private graph and its questions: free to preview, charged once when released."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -11,18 +11,30 @@ from defocus.graphs.data import RULES, Data
 from defocus.graphs.distributed.open import supported
 from defocus.graphs.kernels.rows import ready
 from defocus.graphs.public import Public, Statistic
-from defocus.graphs.question import Checking, Method, Question, answered, chosen, foretold, from_record, to_record
+from defocus.graphs.question import (
+    Checking,
+    Method,
+    Question,
+    answered,
+    chosen,
+    depends,
+    foretold,
+    from_record,
+    to_record,
+)
 from defocus.graphs.questions import (
     AskClustering,
     AskCommunities,
     AskDegrees,
     AskEdges,
     AskErgm,
+    AskGroups,
     AskHistogram,
     AskInteractions,
     AskJoint,
     AskLabellings,
     AskPageRank,
+    AskPartition,
     AskStars,
     AskSubgraphs,
     AskTop,
@@ -82,7 +94,7 @@ class GraphQuery:
         methods = self.methods(epsilon=epsilon, delta=delta)
         used = chosen(self.question, methods, method)
         ranked = sorted(methods, key=lambda each: each.error)
-        ways = [PreviewColumn(method.name, method.how, method.error, method.interval) for method in ranked]
+        ways = [PreviewColumn(each.name, each.how, each.error, each.interval, depends=depends(each)) for each in ranked]
         return previewed(
             [way for way, each in zip(ways, ranked, strict=True) if each is used],
             used.event,
@@ -242,14 +254,45 @@ class Network:
         """The PageRank of every node, or of the ``top`` nodes; a smaller ``damping`` needs far less noise."""
         return self.ask(AskPageRank(damping, top))
 
-    def communities(self, *, at_most: int = 10, labellings: Sequence[Any] | None = None) -> GraphQuery:
-        """How many communities stand out, up to ``at_most``; or which of several public ``labellings`` fits best."""
+    def communities(
+        self, *, at_most: int = 10, labellings: Sequence[Any] | None = None, eta: Number | None = None
+    ) -> GraphQuery:
+        """How many communities stand out, up to ``at_most``; or which of several public ``labellings`` fits best.
+
+        Labellings are compared by the likelihood of a block model whose probabilities are between ``eta`` and
+        1 - ``eta``, 0.001 by default. One edge moves it by ln((1 - eta)/eta): a larger eta needs less noise, and fits
+        blocks with fewer edges than that less well.
+        """
         if labellings is not None:
-            return self.ask(AskLabellings(tuple(labellings)))
+            return self.ask(AskLabellings(tuple(labellings), *(() if eta is None else (eta,))))
+        if eta is not None:
+            raise InvalidParameterError(
+                "eta bounds the probabilities of a block model, which labellings have.",
+                fix="pass labellings=[…] too, or leave eta out.",
+            )
         return self.ask(AskCommunities(at_most))
 
+    def group_edges(self, *, groups: Any, queries: Mapping[str, Sequence[Any]] | None = None) -> GraphQuery:
+        """How many edges there are inside and between public ``groups``, one label for each node in their order.
+
+        ``queries`` asks for sums of these, each a list of pairs of groups by its name, and measures what is best for
+        all of them together: ``{"cut": [("a", "b"), ("a", "c")], "inside a": [("a", "a")]}``.
+        """
+        return self.ask(AskGroups(groups, queries or {}))
+
+    def partition(self, *, k: int, typical: int | None = None) -> GraphQuery:
+        """Which of ``k`` communities each node is in. A preview says which communities can be found at this price.
+
+        ``typical`` is a public guess of how many more neighbours a node has in its own community than in any other.
+        """
+        return self.ask(AskPartition(k, typical))
+
     def ergm(self, *terms: str) -> GraphQuery:
-        """An exponential random graph model: "edges", "stars_2" and "triangles", or some of them, and its fit."""
+        """An exponential random graph model with "edges" and any of "gwesp", "stars_2" and "triangles", and its fit.
+
+        By default "edges" and "gwesp", edges in a triangle: models with 2-stars and triangles are degenerate where a
+        graph is clustered, and then have no coefficients.
+        """
         return self.ask(AskErgm(terms) if terms else AskErgm())
 
     def weights(self, kind: str = "total") -> GraphQuery:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias, final
 
@@ -101,7 +101,10 @@ class VectorNoise:
     def run(self, data: Data, bits: Bits) -> Result:
         """Count, add noise, finish."""
         exact = self.statistic.exact(data if self.of == "data" else getattr(data, self.of))
-        return self.finish(self, np.asarray(self.mechanism.sample(exact, bits)), data)
+        mechanism = self.mechanism
+        if isinstance(mechanism, Gaussian) and 0 < len(exact) < mechanism.dimension:
+            mechanism = replace(mechanism, dimension=len(exact))  # as if zeros were added, and not shown
+        return self.finish(self, np.asarray(mechanism.sample(exact, bits)), data)
 
 
 def numbers(*titles: str) -> Finish:
@@ -134,11 +137,11 @@ def noises(
 ) -> list[Method]:
     """Laplace noise, and Gaussian noise where the budget has a delta, for a statistic that is registered.
 
-    ``of_data`` is for statistics of the list of edges, whose length may be known only when it is read.
+    ``of_data`` is for statistics of the list of edges, of whose length only a bound may be known before it is read.
     """
     registered(statistic)
     sensitivity = statistic.sensitivity(public)
-    length = statistic.length(public) if budget.delta or not of_data else 1
+    length = statistic.length(public)
 
     def method(name: str, mechanism: Laplace | Gaussian) -> VectorNoise:
         error = None if expected is None else expected(mechanism)

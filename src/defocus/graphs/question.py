@@ -29,6 +29,7 @@ __all__ = [
     "TIME",
     "WEIGHTS_CUT",
     "Checking",
+    "Depending",
     "Foretelling",
     "InSql",
     "Method",
@@ -39,6 +40,7 @@ __all__ = [
     "cap_found",
     "capped",
     "chosen",
+    "depends",
     "foretold",
     "from_record",
     "projected",
@@ -137,6 +139,15 @@ class Foretelling(Protocol):
         """Sentences for previews."""
 
 
+@runtime_checkable
+class Depending(Protocol):
+    """A method whose error cannot be foretold, and that says in a few words what is known about it."""
+
+    @property
+    def depends(self) -> str:
+        """What a preview shows instead of a number, such as "1.1 × the cap that is found"."""
+
+
 def silent(method: Method) -> bool:
     """Whether the answers of a method come without an interval."""
     return isinstance(method, Silent) and method.silent
@@ -145,6 +156,11 @@ def silent(method: Method) -> bool:
 def foretold(method: Method) -> tuple[str, ...]:
     """What a method says about its foretold error."""
     return method.foretold if isinstance(method, Foretelling) else ()
+
+
+def depends(method: Method) -> str:
+    """What is known about an error that a method cannot foretell, in a few words."""
+    return method.depends if isinstance(method, Depending) else "depends on the graph"
 
 
 @runtime_checkable

@@ -7,16 +7,18 @@ import numpy as np
 import pytest
 
 from defocus.errors import DefocusError
+from defocus.graphs import Graph, build
 from defocus.graphs.certificates import all_graphs
 from defocus.graphs.inference import fit_ergm, simulate_ergm
-from defocus.graphs.statistics import Stars, Triangles
+from defocus.graphs.statistics import ClosedEdges, Stars, Triangles
 from defocus.noise.testing import seeded
 
 
 def exact_means(theta: list[float], n: int) -> np.ndarray:
     """Mean statistics of the model, summed over all graphs."""
     stats = np.array(
-        [[g.edges, int(Stars(2).exact(g)[0]), int(Triangles().exact(g)[0])] for g in all_graphs(n)], dtype=float
+        [[g.edges, *(int(each.exact(g)[0]) for each in (Stars(2), Triangles(), ClosedEdges()))] for g in all_graphs(n)],
+        dtype=float,
     )
     logs = stats @ np.array(theta)
     weights = np.exp(logs - logs.max())
@@ -25,9 +27,11 @@ def exact_means(theta: list[float], n: int) -> np.ndarray:
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("theta", [[0.0, 0.0, 0.0], [-1.0, 0.1, 0.5], [0.5, -0.3, 1.0], [-3.0, 0.0, 0.0]])
+@pytest.mark.parametrize(
+    "theta", [[0.0] * 4, [-1.0, 0.1, 0.5, 0.0], [0.5, -0.3, 1.0, 0.0], [-3.0, 0.0, 0.0, 0.0], [-1.0, 0.0, -0.2, 0.6]]
+)
 def test_simulated_means_are_the_exact_ones(theta: list[float]) -> None:
-    terms = ("edges", "stars_2", "triangles")
+    terms = ("edges", "stars_2", "triangles", "gwesp")
     drawn = simulate_ergm(terms, np.array(theta), 5, seeded(3), samples=4000)
     means = exact_means(theta, 5)
     spread = drawn.std(axis=0) / math.sqrt(len(drawn)) + 1e-3
@@ -73,7 +77,7 @@ def test_unknown_terms_are_refused(terms: tuple[str, ...]) -> None:
 
 
 def test_graphs_too_large_or_too_small_are_refused() -> None:
-    for nodes in (2, 501, -1, True):
+    for nodes in (2, 5001, -1, True):
         with pytest.raises(DefocusError):
             fit_ergm(("edges",), np.array([1.0]), np.zeros(1), nodes, seeded(1))
 
@@ -82,3 +86,35 @@ def test_the_same_bits_give_the_same_fit() -> None:
     fits = [fit_ergm(("edges",), np.array([50.0]), np.zeros(1), 30, seeded(4)).coefficients for _ in range(2)]
     assert fits[0].tolist() == fits[1].tolist()
     assert len(set(itertools.chain(*[f.tolist() for f in fits]))) == 1
+
+
+def clustered(groups: int, size: int, inside: float, across: float) -> Graph:
+    """Groups whose members are mostly joined to each other."""
+    generator, nodes = np.random.default_rng(11), groups * size
+    same = np.arange(nodes)[:, None] // size == np.arange(nodes)[None, :] // size
+    return build(nodes, *np.nonzero(np.triu(generator.random((nodes, nodes)) < np.where(same, inside, across), 1)))
+
+
+@pytest.mark.statistical
+def test_a_clustered_graph_has_coefficients_with_gwesp_and_none_with_triangles() -> None:
+    graph = clustered(20, 10, 0.6, 0.005)
+    edges, triangles, closed = graph.edges, int(Triangles().exact(graph)[0]), int(ClosedEdges().exact(graph)[0])
+    fits = [
+        fit_ergm(("edges", "gwesp"), np.array([edges, closed], float), np.zeros(2), 200, seeded(seed))
+        for seed in (1, 2)
+    ]
+    for fit in fits:
+        assert fit.converged
+        assert fit.coefficients[1] > 1
+        assert fit.simulated == pytest.approx([edges, closed], rel=0.1)
+    apart = np.abs(fits[0].coefficients - fits[1].coefficients)
+    assert (apart < fits[0].standard_errors).all()
+    raw = fit_ergm(("edges", "triangles"), np.array([edges, triangles], float), np.zeros(2), 200, seeded(1))
+    assert not raw.converged
+
+
+@pytest.mark.slow
+def test_two_thousand_nodes_are_fitted() -> None:
+    fit = fit_ergm(("edges", "gwesp"), np.array([6000.0, 3000.0]), np.zeros(2), 2000, seeded(3))
+    assert fit.converged
+    assert fit.simulated == pytest.approx([6000, 3000], rel=0.1)

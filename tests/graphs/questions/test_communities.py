@@ -1,4 +1,5 @@
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -6,7 +7,8 @@ import pytest
 from tests.graphs.asking.small import answer, planted, public, ways
 
 from defocus import Budget, edge, node
-from defocus.errors import DefocusError
+from defocus.errors import DefocusError, InvalidParameterError
+from defocus.graphs import Network
 from defocus.graphs.certificates import all_graphs, neighbours
 from defocus.graphs.question import chosen, foretold, silent
 from defocus.graphs.questions import AskClustering, AskCommunities, AskLabellings
@@ -128,3 +130,15 @@ def test_both_ways_to_follow_the_graph_are_offered_and_the_measured_one_is_taken
     assert chosen(AskClustering(), [*methods.values()], None).name == "ramp, measured"
     column = answer(methods[name], planted(600, 4, inside=0.3), 1).columns[0]
     assert math.isnan(column.low[0]) == silent(methods[name]) == (name == "ramp")
+
+
+def test_eta_decides_how_far_one_edge_moves_the_likelihood(opened: Callable[..., Network]) -> None:
+    graph = opened(nodes=6)
+    halves = [[0, 0, 0, 1, 1, 1], [0, 1, 0, 1, 0, 1]]
+    for eta in (0.001, 0.01, 0.2):
+        method: Any = graph.communities(labellings=halves, eta=eta).plan(epsilon=1)
+        assert float(method.mechanism.sensitivity) == pytest.approx(math.log((1 - eta) / eta), abs=0.01)
+    usual: Any = graph.communities(labellings=halves).plan(epsilon=1)
+    assert float(usual.mechanism.sensitivity) == pytest.approx(math.log(999), abs=0.01)
+    with pytest.raises(InvalidParameterError, match="which labellings have"):
+        graph.communities(eta=0.1)

@@ -7,6 +7,7 @@ from tests.graphs.asking.small import answer, public, random_graph, ways
 from defocus import Budget, edge
 from defocus.errors import DefocusError
 from defocus.graphs import Network, build
+from defocus.graphs.question import chosen
 from defocus.graphs.questions import AskPageRank, AskTop
 from defocus.graphs.statistics import PageRank
 from defocus.noise.testing import seeded
@@ -86,3 +87,44 @@ def test_more_than_all_and_directed_graphs_are_refused() -> None:
         AskTop(11).methods(public(10), Budget(1))
     with pytest.raises(DefocusError, match="directed"):
         AskTop(2).methods(public(10, directed=True), Budget(1))
+
+
+@pytest.mark.parametrize(("epsilon", "used"), [(1, "degrees, laplace"), (50, "laplace")])
+def test_ranks_of_a_few_hundred_nodes_are_useful_by_default(epsilon: int, used: str) -> None:
+    """Where noise on ranks hides them, degrees tell more; where it does not, nothing is left out."""
+    generator = np.random.default_rng(5)
+    ends = (200 * generator.random((2, 1500)) ** 2).astype(int)
+    graph = build(200, *ends)
+    methods = ways(AskPageRank(), 200, Budget(epsilon))
+    best = chosen(AskPageRank(), list(methods.values()), None)
+    assert best.name == used
+    truth = PageRank().shares(graph)
+    off = {name: 200 * np.abs(answer(methods[name], graph).columns[0].values - truth).mean() for name in methods}
+    assert off[used] < 0.25
+    assert off["laplace"] > 8 / epsilon
+
+
+def test_ranks_by_degrees_say_what_they_leave_out(friends: Network) -> None:
+    preview = friends.pagerank().preview(epsilon=1, method="degrees, laplace")
+    assert "whom a node is joined to is left out" in str(preview)
+    assert "95 % of the noise only" in str(preview)
+    result = friends.pagerank().release(epsilon=5, method="degrees, laplace", bits=seeded(1))
+    assert result.value.sum() == pytest.approx(1)
+    assert np.isnan(result["pagerank"].errors).all()
+
+
+def test_a_preview_says_how_large_the_error_is_beside_the_average_rank(friends: Network) -> None:
+    n = friends.public.n
+    text = str(friends.pagerank().preview(epsilon=1, method="laplace"))
+    assert f"11 times the average rank, 1/{n}: only ranks far above it stand out" in text
+    assert "stand out" not in str(friends.pagerank().preview(epsilon=100, method="laplace"))
+
+
+def test_the_bound_on_one_entry_is_offered_by_name_and_says_what_it_does_not_promise() -> None:
+    for unit, changes in ((edge(), 1), (edge(replace=True), 2), (edge(per_person=3), 3)):
+        method = ways(AskPageRank(0.85), 400, Budget(1), unit)["entrywise, laplace"]
+        assert method.error == pytest.approx(changes * 0.85 / 0.15, rel=1e-3)
+        assert any("alone promises nothing about several" in rule for rule in method.rules)
+    # of a few nodes and little damping the L1 bound is larger, and is what the noise is for
+    few = ways(AskPageRank(0.1), 2, Budget(1))
+    assert few["entrywise, laplace"].error >= few["laplace"].error

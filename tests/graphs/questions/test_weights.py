@@ -14,6 +14,7 @@ from defocus import Budget, edge, weight
 from defocus.errors import DefocusError, InvalidParameterError, NotDeclaredError
 from defocus.graphs import Network
 from defocus.graphs.data import Data, Pairs
+from defocus.graphs.question import chosen
 from defocus.graphs.questions import AskWeights
 from defocus.graphs.statistics.weights import STEPS, steps_of
 from defocus.noise.testing import seeded
@@ -81,6 +82,22 @@ def test_noise_has_the_scale_of_the_bound_and_no_other() -> None:
 
 def test_gaussian_noise_is_offered_with_a_delta() -> None:
     assert set(ways(AskWeights("strength"), 500, Budget(1, 1e-6), weight(bound=1))) == {"laplace", "gaussian"}
+
+
+@pytest.mark.statistical
+def test_gaussian_noise_errs_less_where_a_person_has_many_weights() -> None:
+    """All weights of a person are different entries: Laplace noise grows with their number, Gaussian with its root."""
+    unit, many = weight(bound=1, per_person=20), 4000
+    methods = ways(AskWeights("each"), 3, Budget(1, 1e-6), unit)
+    assert chosen(AskWeights("each"), list(methods.values()), None).name == "gaussian"
+    assert methods["gaussian"].error < 0.8 * methods["laplace"].error
+    one = ways(AskWeights("each"), 3, Budget(1, 1e-6), weight(bound=1))["gaussian"].error
+    assert methods["gaussian"].error == pytest.approx(math.sqrt(20) * one, rel=1e-3)
+    ends = np.zeros(many, np.int64), np.ones(many, np.int64)
+    listed = Data(lambda: (Pairs(*ends, np.zeros(many)), range(3)))
+    column = methods["gaussian"].run(listed, seeded(4)).columns[0]
+    assert len(column.values) == many
+    assert np.abs(column.values).mean() == pytest.approx(methods["gaussian"].error, rel=0.06)
 
 
 def test_steps_are_whole_and_within_their_range() -> None:

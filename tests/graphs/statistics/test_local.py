@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from defocus.graphs.certificates import all_graphs, neighbours
-from defocus.graphs.statistics import Stars, Triangles
+from defocus.graphs.statistics import ClosedEdges, Stars, Triangles
 
 SIZES = [3, 4, 5, pytest.param(6, marks=pytest.mark.slow)]
 
@@ -63,3 +63,22 @@ def test_the_level_of_stars_moves_by_one_and_bounds_their_move(nodes: int, k: in
 def test_the_level_of_two_stars_is_their_local_sensitivity() -> None:
     for graph in all_graphs(5):
         assert Stars(2).level(graph) == Stars(2).widths(graph, 1)[0]
+
+
+@pytest.mark.parametrize("nodes", SIZES)
+def test_the_level_of_closed_edges_moves_by_one_and_bounds_their_move(nodes: int) -> None:
+    found = np.array([ClosedEdges().level(graph) for graph in all_graphs(nodes)])
+    counts, levels = found.T
+    for without, with_it in neighbours(nodes):
+        assert (np.abs(levels[with_it] - levels[without]) <= 1).all()
+        lower = np.minimum(levels[with_it], levels[without])
+        assert (np.abs(counts[with_it] - counts[without]) <= 2 * lower).all()
+
+
+def test_closed_edges_are_those_in_a_triangle() -> None:
+    for graph in all_graphs(5)[::7]:
+        joined = np.zeros((5, 5), int)
+        for i, j in zip(*graph.pairs(), strict=True):
+            joined[i, j] = joined[j, i] = 1
+        closed = ((joined @ joined > 0) & (joined > 0)).sum() // 2
+        assert ClosedEdges().exact(graph).tolist() == [closed]

@@ -148,6 +148,17 @@ def test_rounding_is_counted_and_small(n: int, alpha: float) -> None:
     assert 1 / float(rank.grain(n)) < 2**62
 
 
+@pytest.mark.parametrize("alpha", [0.2, 0.5, 0.85])
+def test_the_bound_on_one_entry_holds_and_is_far_from_what_the_vector_needs(alpha: float) -> None:
+    """One entry moves by at most damping/(1 - damping); the proven L1 bound is smaller for four nodes and more."""
+    for n in (3, 4):
+        ranks = np.array([PageRank(alpha).shares(graph) for graph in all_graphs(n)])
+        moved = max(float(np.abs(ranks[b] - ranks[a]).max()) for a, b in neighbours(n))
+        assert moved <= alpha / (1 - alpha)
+    public, rank = Public(edge(), 50), PageRank(alpha)
+    assert float(rank.sensitivity(public).l1 * rank.grain(50)) < alpha / (1 - alpha)
+
+
 def test_a_replaced_edge_counts_twice() -> None:
     one, two = (PageRank(0.5).sensitivity(Public(edge(replace=r), 50)).l1 for r in (False, True))
     assert two == 2 * one

@@ -147,3 +147,16 @@ def test_deltas_spent_outright_to_the_last_are_added_up_where_a_finer_account_ha
     odd = Selected(Gaussian(5), 0.1) + Approximate(0.1, 1e-9)
     with contextlib.suppress(DefocusError):
         assert tightest_at(odd, 1e-6).epsilon(1e-6) <= tightest(odd).epsilon(1e-6)
+
+
+def test_the_textbook_conversion_is_asked_for_by_name() -> None:
+    event = 1000 * Sampled(Gaussian(1.0), 0.01)
+    tight, textbook = (account(event, "rdp", conversion=how) for how in ("tight", "textbook"))
+    assert tight.epsilon(1e-5) == account(event, "rdp").epsilon(1e-5)
+    assert textbook.epsilon(1e-5) > 1.1 * tight.epsilon(1e-5)
+    # by hand, at order 2: R + ln(1/delta) over 1
+    assert account(Gaussian(1.0), "moments", conversion="textbook").epsilon(math.exp(-1)) <= 2.0 + 1e-9
+    with pytest.raises(InvalidParameterError, match="pld has none"):
+        account(event, conversion="textbook")
+    with pytest.raises(InvalidParameterError, match="'tight' or 'textbook'"):
+        account(event, "rdp", conversion="loose")  # type: ignore[arg-type]  # on purpose

@@ -111,8 +111,8 @@ def supported(question: Question) -> None:
         return
     fix = (
         "leave engine= out when the graph is opened, so that edges are read into memory; in an engine ask edges,"
-        " degrees, degree_sequence, degree_histogram, stars, triangles, clustering, top_degrees, or several of them by"
-        " joint or subgraph_counts."
+        " degrees, degree_sequence, degree_histogram, stars, triangles, clustering, top_degrees, ergm without gwesp, or"
+        " several of them by joint or subgraph_counts."
     )
     raise InvalidParameterError(
         f"There is no way to compute this in an engine: {question.words:.120}.", fix=fix, command=fix.replace("_", "-")

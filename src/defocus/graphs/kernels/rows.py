@@ -24,6 +24,7 @@ __all__ = [
     "Ints",
     "Longs",
     "Ranked",
+    "closed_edges",
     "compiled",
     "cores",
     "directed_rows",
@@ -275,6 +276,29 @@ def most_common_neighbours(graph: Ranked) -> int:
     rows = (graph.offsets, graph.targets, falling)
     in_pieces(lambda k: _common(rows, np.zeros(graph.nodes, counter), best, k), threads)
     return int(best.max())
+
+
+def closed_edges(graph: Graph) -> int:
+    """How many edges have ends that share a neighbour."""
+    return _closed(graph.offsets, graph.targets)
+
+
+@compiled
+def _closed(offsets: Longs, targets: Ints) -> int:
+    nodes = len(offsets) - 1
+    beside = np.full(nodes, -1, np.int64)  # of which node each one was last seen to be a neighbour
+    count = 0
+    for u in range(nodes):
+        for k in range(offsets[u], offsets[u + 1]):
+            beside[targets[k]] = u
+        for k in range(offsets[u], offsets[u + 1]):
+            v = targets[k]
+            if v > u:
+                for l in range(offsets[v], offsets[v + 1]):
+                    if beside[targets[l]] == u:
+                        count += 1
+                        break
+    return count
 
 
 @compiled

@@ -4,8 +4,10 @@ from defocus.graphs.questions.communities import AskClustering, AskCommunities, 
 from defocus.graphs.questions.counts import AskEdges, AskStars, AskTriangles
 from defocus.graphs.questions.degrees import AskDegrees, AskHistogram
 from defocus.graphs.questions.ergm import AskErgm
+from defocus.graphs.questions.groups import AskGroups
 from defocus.graphs.questions.interactions import AskInteractions
 from defocus.graphs.questions.joint import AskJoint, AskSubgraphs
+from defocus.graphs.questions.partition import AskPartition
 from defocus.graphs.questions.ranking import AskPageRank, AskTop
 from defocus.graphs.questions.weights import AskWeights
 
@@ -15,11 +17,13 @@ __all__ = [
     "AskDegrees",
     "AskEdges",
     "AskErgm",
+    "AskGroups",
     "AskHistogram",
     "AskInteractions",
     "AskJoint",
     "AskLabellings",
     "AskPageRank",
+    "AskPartition",
     "AskStars",
     "AskSubgraphs",
     "AskTop",

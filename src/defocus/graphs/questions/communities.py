@@ -23,7 +23,7 @@ from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event, compose
 
-__all__ = ["AskClustering", "AskCommunities", "AskLabellings", "ByLikelihood", "BySpectrum"]
+__all__ = ["AskClustering", "AskCommunities", "AskLabellings", "ByLikelihood", "BySpectrum", "edges_only", "spelt"]
 
 
 _SHARE = Fraction(1, 10)
@@ -48,12 +48,12 @@ class AskCommunities:
 
     def check(self, public: Public) -> None:
         """Refuse graphs of which it cannot be asked."""
-        _edges_only(public)
+        edges_only(public)
         checked_size(public.n, self.at_most)
 
     def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
         """One choice by the spectrum."""
-        changes = _edges_only(public)
+        changes = edges_only(public)
         checked_size(public.n, self.at_most)
         epsilon = Fraction(budget.epsilon or 0)
         return [
@@ -75,7 +75,7 @@ class AskLabellings:
 
     def __post_init__(self) -> None:
         # Spelt out, so that a kept answer is found again only for the same labels: arrays are printed in part.
-        object.__setattr__(self, "labellings", tuple(_spelt(labels) for labels in self.labellings))
+        object.__setattr__(self, "labellings", tuple(spelt(labels) for labels in self.labellings))
 
     @property
     def words(self) -> str:
@@ -84,11 +84,11 @@ class AskLabellings:
 
     def check(self, public: Public) -> None:
         """Refuse graphs of which it cannot be asked."""
-        _edges_only(public)
+        edges_only(public)
 
     def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
         """One choice by likelihood."""
-        changes = _edges_only(public)
+        changes = edges_only(public)
         blocks = tuple(Blocks(labels, self.least) for labels in self.labellings)
         if not blocks or any(len(block.labels) != public.n for block in blocks):
             raise InvalidParameterError(
@@ -129,6 +129,11 @@ class BySpectrum:
         return compose([self.average.event, self.mechanism.event])
 
     @property
+    def depends(self) -> str:
+        """What is known about the error."""
+        return "depends on how clearly they stand out"
+
+    @property
     def foretold(self) -> tuple[str, ...]:
         """What the error depends on."""
         said = (
@@ -165,6 +170,11 @@ class ByLikelihood:
         return self.mechanism.event
 
     @property
+    def depends(self) -> str:
+        """What is known about the error."""
+        return "depends on how far apart they are"
+
+    @property
     def foretold(self) -> tuple[str, ...]:
         """What the error depends on."""
         said = (
@@ -189,7 +199,7 @@ def _choice(name: str, value: int, how: str) -> AnswerColumn:
     return AnswerColumn(name, np.full(1, float(value)), unknown, unknown, unknown, integral=True, how=how)
 
 
-def _edges_only(public: Public) -> int:
+def edges_only(public: Public) -> int:
     """How many edges differ between neighbours; a refusal where that is not how they differ."""
     if public.unit.kind != "edge" or public.directed:
         raise InvalidParameterError(
@@ -199,7 +209,7 @@ def _edges_only(public: Public) -> int:
     return public.changes
 
 
-def _spelt(labels: Any) -> Any:
+def spelt(labels: Any) -> Any:
     """One labelling as a tuple; what is no list of labels is refused later."""
     if isinstance(labels, str | bytes | dict) or not hasattr(labels, "__len__") or not hasattr(labels, "__iter__"):
         return labels

@@ -12,10 +12,10 @@ from defocus.graphs.noise import guessed, instance_noises, noises, numbers, offe
 from defocus.graphs.public import Public
 from defocus.graphs.question import Method
 from defocus.graphs.questions.node_counts import node_cap, node_edges, node_triangles
-from defocus.graphs.statistics import Edges, Stars, Triangles
+from defocus.graphs.statistics import ClosedEdges, Edges, Stars, Triangles
 from defocus.privacy.budgets import Budget
 
-__all__ = ["AskEdges", "AskStars", "AskTriangles"]
+__all__ = ["AskClosedEdges", "AskEdges", "AskStars", "AskTriangles"]
 
 _SHARED = "the largest number of neighbours that two nodes share"
 
@@ -85,6 +85,37 @@ class AskTriangles:
                 typical=typical,
                 level=Triangles().local,
                 cap=public.n - 2,
+            ),
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class AskClosedEdges:
+    """How many edges are in a triangle."""
+
+    words: ClassVar[str] = "number of edges in a triangle"
+
+    def check(self, public: Public) -> None:
+        """Refuse graphs of which it cannot be asked."""
+        _undirected(public, "triangles")
+        ClosedEdges().sensitivity(public)
+
+    def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
+        """Noise for the worst graph, or for the largest number of common neighbours."""
+        self.check(public)
+        return offered(
+            lambda: noises(ClosedEdges(), public, budget, numbers("gwesp")),
+            lambda: instance_noises(
+                "gwesp",
+                public,
+                budget,
+                follows=f"one more than {_SHARED}",
+                typical=guessed(None, public) + 1,
+                level=ClosedEdges().level,
+                cap=2 * (public.n - 2) + 1,
+                factor=2,
+                local=False,
             ),
         )
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, final
+from typing import final
 
 import numpy as np
 
@@ -13,14 +13,20 @@ from defocus.errors import InvalidParameterError
 from defocus.graphs.data import Data
 from defocus.graphs.inference.ergm import MOST_NODES, TERMS, ErgmFit, fit_ergm
 from defocus.graphs.public import Public
-from defocus.graphs.question import Method, Result, foretold
-from defocus.graphs.questions.joint import AskSubgraphs, Several, several, side_by_side, subgraph
+from defocus.graphs.question import Checking, Method, Question, Result, foretold
+from defocus.graphs.questions.counts import AskClosedEdges
+from defocus.graphs.questions.joint import Several, several, side_by_side, subgraph
 from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
 
 __all__ = ["AskErgm", "Fitted"]
 
+_CLOSED = "gwesp"
+_DEGENERATE = {"stars_2", "triangles"}
+_MANY = 1000
+"""From so many nodes on, a fit takes more than some seconds."""
+_LONG = "it takes long: about a minute for 20 000 edges"
 _EDGES = Fraction(1, 10)
 """Which part of the budget the number of edges takes: its noise is the smallest by far."""
 
@@ -30,14 +36,13 @@ _EDGES = Fraction(1, 10)
 class AskErgm:
     """The statistics of a model with these ``terms``, and its coefficients, fitted to the noisy statistics."""
 
-    terms: tuple[str, ...] = TERMS
-    in_sql: ClassVar[bool] = True
+    terms: tuple[str, ...] = ("edges", "gwesp")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "terms", tuple(self.terms))
         if not self.terms or self.terms[0] != "edges" or len(set(self.terms)) < len(self.terms):
             raise InvalidParameterError(
-                "A model begins with edges and has each term once.", fix='pass terms=("edges", "triangles").'
+                "A model begins with edges and has each term once.", fix='pass terms=("edges", "gwesp").'
             )
         for term in self.terms:
             if term not in TERMS:
@@ -50,6 +55,11 @@ class AskErgm:
         """What is asked."""
         return f"exponential random graph model: {', '.join(self.terms)}"
 
+    @property
+    def in_sql(self) -> bool:
+        """Whether an engine can count the statistics."""
+        return _CLOSED not in self.terms
+
     def check(self, public: Public) -> None:
         """Refuse graphs of which it cannot be asked."""
         if public.n > MOST_NODES:
@@ -58,14 +68,16 @@ class AskErgm:
                 fix=f"fit graphs of at most {MOST_NODES} nodes, or release the statistics alone: joint(), "
                 "subgraph_counts().",
             )
-        AskSubgraphs(self.terms).check(public)
+        for question in map(_question, self.terms):
+            if isinstance(question, Checking):
+                question.check(public)
 
     def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
         """Each statistic by its best method, then a fit."""
         self.check(public)
         others = len(self.terms) - 1
         shares = [_EDGES, *[(1 - _EDGES) / others] * others] if others else [Fraction(1)]
-        counts = several([subgraph(term) for term in self.terms], public, budget, side_by_side, shares=shares)
+        counts = several([_question(term) for term in self.terms], public, budget, side_by_side, shares=shares)
         return [Fitted(counts, self.terms, public.n)]
 
 
@@ -91,10 +103,13 @@ class Fitted:
     def foretold(self) -> tuple[str, ...]:
         """The errors of the statistics, on which those of the coefficients depend."""
         errors = ", ".join(f"{t} {brief(part.error)}" for t, part in zip(self.terms, self.parts.methods, strict=True))
-        return (
-            f"expected errors of the statistics: {errors}; what they make of the coefficients depends on the graph",
-            *foretold(self.parts),
-        )
+        said = [f"expected errors of the statistics: {errors}; what they make of the coefficients depends on the graph"]
+        if _DEGENERATE & set(self.terms):
+            said.append(
+                "of clustered graphs there is no such model with 2-stars or triangles, so that no coefficients are"
+                " released; with edges and gwesp there is"
+            )
+        return (*said, *foretold(self.parts), *([_LONG] if self.nodes > _MANY else []))
 
     @property
     def how(self) -> str:
@@ -141,4 +156,16 @@ def _coefficients(fit: ErgmFit) -> AnswerColumn:
 def _arrived(fit: ErgmFit) -> str:
     if fit.converged:
         return "the fit converged: simulated graphs have the noisy statistics on average"
-    return "the fit did not converge: no model of this kind has the noisy statistics on average, or none was found"
+    if _DEGENERATE & set(fit.terms):
+        return (
+            "the fit did not converge: models with 2-stars or triangles are degenerate for such statistics, since they"
+            ' have next to no edges or nearly all; ask for ergm("edges", "gwesp") instead'
+        )
+    return (
+        "the fit did not converge: no model of this kind has the noisy statistics on average, or none was found; where"
+        " the noise is large beside them, spend more"
+    )
+
+
+def _question(term: str) -> Question:
+    return AskClosedEdges() if term == _CLOSED else subgraph(term)

@@ -100,13 +100,18 @@ class FoundCap:
     rules: tuple[str, ...] = (cap_found("edges"),)
 
     @property
-    def foretold(self) -> tuple[str, ...]:
-        """What the error depends on."""
+    def depends(self) -> str:
+        """What is known about the error."""
         least = self.changes / float(self.epsilon)
         most = least / float(1 - CapRule().share)
+        return f"{brief(least)} to {brief(most)} × the cap found"
+
+    @property
+    def foretold(self) -> tuple[str, ...]:
+        """What the error depends on."""
         said = (
-            "how far off it is depends on the cap that is found, which is about the largest degree: for each edge of"
-            f" the cap by {brief(least)} to {brief(most)} on average; with cap=… it is foretold"
+            "how far off it is depends on the cap that is found, which is about the largest degree, and on what is"
+            " beyond it; with cap=… the noise is foretold"
         )
         return (said,)
 
@@ -147,6 +152,12 @@ class FoundMost:
     interval: float = math.nan
     how: str = "discrete Laplace noise, scaled to a largest degree that is found with noise first"
     rules: tuple[str, ...] = (projected("a number that is found"),)
+
+    @property
+    def depends(self) -> str:
+        """What is known about the error: that of a sum, which the fit makes smaller."""
+        most = self.changes / float(self.epsilon * (1 - CapRule().share - _NODES))
+        return f"below {brief(most)} × (largest degree found + 1)"
 
     @property
     def foretold(self) -> tuple[str, ...]:
@@ -208,6 +219,13 @@ class FoundTriangles:
     interval: float = math.nan
     how: str = "discrete Laplace noise, scaled to a cap on triangles that is found with noise first"
     rules: tuple[str, ...] = (cap_found("triangles"),)
+
+    @property
+    def depends(self) -> str:
+        """What is known about the error."""
+        least = self.changes / float(self.epsilon * (1 - _CHOOSING))
+        most = self.changes / float(self.epsilon * (1 - _CHOOSING - _SEARCHING * CapRule().share))
+        return f"{brief(least)} to {brief(most)} × the cap found"
 
     @property
     def event(self) -> events.Pure:

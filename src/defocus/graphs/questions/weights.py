@@ -49,11 +49,10 @@ class AskWeights:
             )
 
     def methods(self, public: Public, budget: Budget) -> Sequence[Method]:
-        """Noise for one weight."""
+        """Noise for one weight; Gaussian noise errs less where one person has many."""
         self.check(public)
         statistic = WeightSums(self.kind, Fraction(public.unit.bound or 0), directed=public.directed)
-        spent = Budget(budget.epsilon) if self.kind == "each" else budget
-        return noises(statistic, public, spent, _in_weights, grain=statistic.bound / STEPS, rules=_RULES, of_data=True)
+        return noises(statistic, public, budget, _in_weights, grain=statistic.bound / STEPS, rules=_RULES, of_data=True)
 
 
 _RULES = (

@@ -4,24 +4,27 @@ from defocus.errors import InvalidParameterError
 from defocus.graphs.certificates import Entry
 from defocus.graphs.public import IntVector, Statistic
 from defocus.graphs.statistics import blocks, degrees, joint, node_level, spectrum, subgraphs, weights
-from defocus.graphs.statistics.blocks import Likelihood
+from defocus.graphs.statistics.blocks import GroupEdges, Likelihood
 from defocus.graphs.statistics.degrees import ArcDegrees, ArcHistogram, Degrees, Histogram
 from defocus.graphs.statistics.joint import Joint
 from defocus.graphs.statistics.node_level import CappedEdges, CappedTriangles, Hubs, ProjectedHistogram
 from defocus.graphs.statistics.spectrum import Gap, PageRank
-from defocus.graphs.statistics.subgraphs import Edges, Stars, Triangles
+from defocus.graphs.statistics.subgraphs import Adjacent, ClosedEdges, Edges, Stars, Triangles
 from defocus.graphs.statistics.weights import Interactions, WeightSums
 
 __all__ = [
     "ENTRIES",
+    "Adjacent",
     "ArcDegrees",
     "ArcHistogram",
     "CappedEdges",
     "CappedTriangles",
+    "ClosedEdges",
     "Degrees",
     "Edges",
     "Entry",
     "Gap",
+    "GroupEdges",
     "Histogram",
     "Hubs",
     "IntVector",
@@ -38,11 +41,13 @@ __all__ = [
 ]
 
 ENTRIES: tuple[Entry, ...] = (
+    subgraphs.PAIRS_ENTRY,
     subgraphs.EDGES_ENTRY,
     degrees.DEGREES_ENTRY,
     degrees.HISTOGRAM_ENTRY,
     subgraphs.STARS_ENTRY,
     subgraphs.TRIANGLES_ENTRY,
+    subgraphs.CLOSED_ENTRY,
     joint.ENTRY,
     degrees.ARCS_ENTRY,
     node_level.CAPPED_EDGES_ENTRY,
@@ -53,7 +58,9 @@ ENTRIES: tuple[Entry, ...] = (
     spectrum.USUAL_PAGERANK_ENTRY,
     spectrum.SPECTRUM_ENTRY,
     blocks.ENTRY,
+    blocks.GROUPS_ENTRY,
     weights.WEIGHTS_ENTRY,
+    weights.PERSONS_WEIGHTS_ENTRY,
     weights.INTERACTIONS_ENTRY,
 )
 """Every statistic that can be asked for. A statistic joins by an entry, which demands a certificate."""

@@ -1,7 +1,7 @@
 """The likelihood of a stochastic block model whose labels are public."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, final
@@ -16,7 +16,7 @@ from defocus.graphs.public import IntVector, Public, edge_sensitivity
 from defocus.privacy.sensitivity import Sensitivity
 from defocus.privacy.units import edge
 
-__all__ = ["ENTRY", "Blocks", "Likelihood"]
+__all__ = ["ENTRY", "GROUPS_ENTRY", "Blocks", "GroupEdges", "Likelihood"]
 
 _GRAIN = 1024
 """Values are counted in so many parts of one: fine beside a sensitivity of at least ln(51/49), 41 of them."""
@@ -139,5 +139,71 @@ ENTRY = Entry(
         units=(edge(),),
         smallest=3,
         slack="room for rounding is added to what one edge moves",
+    ),
+)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class GroupEdges:
+    r"""How many edges there are inside and between public groups: one count for each pair of groups, in order.
+
+    Guarantee:
+        Edge privacy: one edge is inside one group or between two, so :math:`\Delta_1 = \Delta_2 = 1`, however many
+        groups there are. Of more labels than nodes, the first ones count.
+
+    >>> GroupEdges(("a", "b", "b")).pairs
+    (('a', 'a'), ('a', 'b'), ('b', 'b'))
+    """
+
+    groups: tuple[Any, ...]
+    name: ClassVar[str] = "edges between groups"
+
+    def __post_init__(self) -> None:
+        given: object = self.groups
+        hashed = isinstance(given, tuple) and all(isinstance(label, Hashable) for label in given)
+        if not hashed or not given or len(self.names) > _MOST:
+            raise InvalidParameterError(
+                f"Groups are a label for each node, of at most {_MOST} kinds.", fix="pass groups=[label of a node, …]."
+            )
+
+    @property
+    def names(self) -> tuple[Any, ...]:
+        """The groups, in the order in which they come first."""
+        return tuple(dict.fromkeys(self.groups))
+
+    @property
+    def pairs(self) -> tuple[tuple[Any, Any], ...]:
+        """Which two groups each count is about."""
+        names = self.names
+        return tuple((one, other) for place, one in enumerate(names) for other in names[place:])
+
+    def exact(self, graph: Any) -> IntVector:
+        """The counts."""
+        places = {name: place for place, name in enumerate(self.names)}
+        numbers = np.array([places[label] for label in self.groups[: graph.nodes]], np.int64)
+        left, right = (numbers[side] for side in graph.pairs())
+        low, high, k = np.minimum(left, right), np.maximum(left, right), len(places)
+        return np.bincount(low * k - low * (low - 1) // 2 + high - low, minlength=k * (k + 1) // 2).astype(np.int64)
+
+    def length(self, public: Public) -> int:  # noqa: ARG002  # the same for every graph
+        """One for each pair."""
+        return math.comb(len(self.names) + 1, 2)
+
+    def sensitivity(self, public: Public) -> Sensitivity:
+        """One edge is in one pair."""
+        if len(self.groups) < public.n:
+            raise InvalidParameterError(
+                f"There are {len(self.groups)} labels for {public.n} nodes.",
+                fix="pass one label for each node, in their order.",
+            )
+        return edge_sensitivity(public, Sensitivity(1, 1), name=self.name)
+
+
+GROUPS_ENTRY = Entry(
+    "edges between groups",
+    GroupEdges,
+    Certificate(
+        statistics=(GroupEdges((0, 1) * 3), GroupEdges((0, 0, 1, 1, 2, 2)), GroupEdges((0,) * 6)), units=(edge(),)
     ),
 )

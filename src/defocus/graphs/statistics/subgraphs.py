@@ -9,12 +9,24 @@ import numpy as np
 from defocus.errors import InvalidParameterError, whole
 from defocus.graphs.certificates import Certificate, Entry
 from defocus.graphs.graph import Undirected
+from defocus.graphs.kernels.rows import closed_edges
 from defocus.graphs.public import IntVector, Public, edge_sensitivity
 from defocus.mechanisms.mechanism import saturate
 from defocus.privacy.sensitivity import Sensitivity
 from defocus.privacy.units import edge
 
-__all__ = ["EDGES_ENTRY", "STARS_ENTRY", "TRIANGLES_ENTRY", "Edges", "Stars", "Triangles"]
+__all__ = [
+    "CLOSED_ENTRY",
+    "EDGES_ENTRY",
+    "PAIRS_ENTRY",
+    "STARS_ENTRY",
+    "TRIANGLES_ENTRY",
+    "Adjacent",
+    "ClosedEdges",
+    "Edges",
+    "Stars",
+    "Triangles",
+]
 
 
 @final
@@ -47,6 +59,38 @@ class Edges:
         return edge_sensitivity(public, Sensitivity(1, 1), name=self.name)
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class Adjacent:
+    r"""Whether each pair of nodes is joined: 0 or 1 for the pairs (0, 1), (0, 2), …, (1, 2), ….
+
+    Guarantee:
+        Edge privacy: one edge is one pair, so :math:`\Delta_1 = \Delta_2 = 1`.
+
+    >>> from defocus import edge
+    >>> Adjacent().length(Public(edge(), 100)), Adjacent().sensitivity(Public(edge(), 100)).l1
+    (4950, 1)
+    """
+
+    name: ClassVar[str] = "pairs that are joined"
+
+    def exact(self, graph: Any) -> IntVector:
+        """One entry for each pair."""
+        left, right = (side.astype(np.int64) for side in graph.pairs())
+        joined = np.zeros(math.comb(graph.nodes, 2), np.int64)
+        joined[left * graph.nodes - left * (left + 1) // 2 + right - left - 1] = 1
+        return joined
+
+    def length(self, public: Public) -> int:
+        """As many as there are pairs."""
+        return math.comb(public.n, 2)
+
+    def sensitivity(self, public: Public) -> Sensitivity:
+        """One edge is one pair."""
+        return edge_sensitivity(public, Sensitivity(1, 1), name=self.name)
+
+
+PAIRS_ENTRY = Entry("pairs", Adjacent, Certificate(statistics=(Adjacent(),), units=(edge(),)))
 EDGES_ENTRY = Entry("edges", Edges, Certificate(statistics=(Edges(),), units=(edge(),)))
 
 
@@ -94,6 +138,51 @@ class Triangles:
 
 
 TRIANGLES_ENTRY = Entry("triangles", Triangles, Certificate(statistics=(Triangles(),), units=(edge(),), smallest=3))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ClosedEdges:
+    r"""How many edges are in a triangle: "gwesp" with decay 0, edgewise shared partners of which only the first counts.
+
+    Guarantee:
+        Edge privacy: an edge between i and j with c common neighbours is closed itself if c > 0, and closes at most the
+        2c edges from i and j to them. So :math:`\Delta_1 = \Delta_2 = 2(n-2) + 1`, attained where all others are
+        common neighbours and not joined to each other. Around one graph the count moves by at most 2(c + 1), with c
+        the largest number of common neighbours of two nodes, which moves by at most 1: see :class:`Triangles`.
+    Reference:
+        Snijders, Pattison, Robins, Handcock (2006), New specifications for exponential random graph models; Hunter
+        (2007), Curved exponential family models for social networks, for edgewise shared partners.
+
+    >>> from defocus import edge
+    >>> ClosedEdges().sensitivity(Public(edge(), 100)).l1
+    197
+    """
+
+    name: ClassVar[str] = "edges in a triangle"
+
+    def exact(self, graph: Any) -> IntVector:
+        """The count, in a vector of one."""
+        return np.array([closed_edges(graph)], np.int64)
+
+    def level(self, graph: Any) -> tuple[int, int]:
+        """The count, and one more than the largest number of common neighbours: twice that is how far it moves."""
+        return closed_edges(graph), Triangles().local(graph)[1] + 1
+
+    def length(self, public: Public) -> int:  # noqa: ARG002  # the same for every graph
+        """One number."""
+        return 1
+
+    def sensitivity(self, public: Public) -> Sensitivity:
+        """All other nodes are common neighbours."""
+        Triangles().sensitivity(public)
+        most = 2 * (public.n - 2) + 1
+        return edge_sensitivity(public, Sensitivity(most, most * most), name=self.name)
+
+
+CLOSED_ENTRY = Entry(
+    "edges in a triangle", ClosedEdges, Certificate(statistics=(ClosedEdges(),), units=(edge(),), smallest=3)
+)
 
 
 _MOST = 12

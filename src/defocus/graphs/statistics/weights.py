@@ -14,11 +14,24 @@ from defocus.graphs.public import IntVector, Public
 from defocus.privacy.sensitivity import Sensitivity
 from defocus.privacy.units import Adjacency, item, weight
 
-__all__ = ["INTERACTIONS_ENTRY", "KINDS", "STEPS", "WEIGHTS_ENTRY", "Interactions", "WeightSums", "counted", "steps_of"]
+__all__ = [
+    "INTERACTIONS_ENTRY",
+    "KINDS",
+    "MOST_LINES",
+    "PERSONS_WEIGHTS_ENTRY",
+    "STEPS",
+    "WEIGHTS_ENTRY",
+    "Interactions",
+    "WeightSums",
+    "counted",
+    "steps_of",
+]
 
 
 STEPS = 1 << 20
 """Weights are rounded to so many steps from zero to the bound."""
+MOST_LINES = 1 << 40
+"""No list has more weights."""
 KINDS = {"total": 1, "strength": 2, "each": 1}
 """What can be asked, and how many sums one weight is in."""
 
@@ -45,6 +58,12 @@ class WeightSums:
         moves by at most B, exactly STEPS steps: :math:`\Delta_1 = \Delta_2 = B` for the total and for the vector of
         all weights; for strengths it is in the sums of its two ends: :math:`\Delta_1 = 2B`,
         :math:`\Delta_2 = \sqrt2 B`. An edge from a node to itself counts nowhere.
+
+        A person with m weights moves at most m of them, on different edges. :math:`\Delta_1` is m times as large.
+        All weights are different entries, so :math:`\Delta_2^2 = mB^2`; in the total they add up,
+        :math:`\Delta_2^2 = m^2B^2`. Strengths move by at most B times the degrees :math:`d` in the graph of those m
+        edges, and :math:`\sum_v d_v^2 = \sum_{uv}(d_u + d_v) \le m(m+1)`, since only the edge itself is at both of
+        its ends; where edges have a direction, two are, :math:`\le m(m+2)`.
 
     >>> sensitivity = WeightSums("strength", Fraction(1)).sensitivity(Public(weight(bound=1), 3))
     >>> sensitivity == Sensitivity(2 * STEPS, 2 * STEPS**2)
@@ -75,10 +94,8 @@ class WeightSums:
         return sums
 
     def length(self, public: Public) -> int:
-        """One sum, or one for each node; how many lines there are is known when they are read."""
-        if self.kind == "each":
-            raise InvalidParameterError("There is one weight for each line.", fix="ask for their sums.")
-        return 1 if self.kind == "total" else public.n
+        """One sum, or one for each node. How many lines there are is public, but known only when they are read."""
+        return {"total": 1, "strength": public.n, "each": MOST_LINES}[self.kind]
 
     def sensitivity(self, public: Public) -> Sensitivity:
         """One weight goes from zero to the bound, in one sum or in two."""
@@ -87,8 +104,11 @@ class WeightSums:
                 f"Sums of weights are asked of graphs that protect weights, and this one protects {public.unit}.",
                 fix='open it with unit=dp.weight(bound=…) and weights="name of the column".',
             )
-        sums = KINDS[self.kind]
-        return Sensitivity(sums * STEPS, sums * STEPS * STEPS).times(public.changes)
+        sums, m = KINDS[self.kind], public.changes
+        squared = {"total": m * m, "strength": m * (m + 1), "each": m}[self.kind]
+        if self.kind == "strength" and self.directed and m > 1:
+            squared = m * (m + 2)
+        return Sensitivity(m * sums * STEPS, squared * STEPS * STEPS)
 
 
 WEIGHTS_ENTRY = Entry(
@@ -101,6 +121,11 @@ WEIGHTS_ENTRY = Entry(
         ),
         units=(weight(bound=3),),
     ),
+)
+PERSONS_WEIGHTS_ENTRY = Entry(
+    "weights of one person",
+    WeightSums,
+    Certificate(statistics=WEIGHTS_ENTRY.certificate.statistics, units=(weight(bound=3, per_person=2),), tight_from=3),
 )
 
 

@@ -9,6 +9,7 @@ basic     epsilons and deltas added up
 """
 
 from collections.abc import Callable
+from typing import Literal
 
 from defocus.errors import InvalidParameterError, Number, UnsupportedEventError, choice
 from defocus.privacy.accounting import advanced, basic, gdp, pld, rdp, zcdp
@@ -55,8 +56,18 @@ def accountant(name: object) -> str:
     return choice("accountant", name, ACCOUNTANTS, _ALSO)
 
 
-def account(event: Event, method: str = "pld", adjacency: Adjacency | str = Adjacency.ADD_REMOVE) -> Loss:
-    """What ``event`` costs, in the eyes of the accountant that ``method`` names.
+def account(
+    event: Event,
+    method: str = "pld",
+    adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
+    *,
+    conversion: Literal["tight", "textbook"] = "tight",
+) -> Loss:
+    r"""What ``event`` costs, in the eyes of the accountant that ``method`` names.
+
+    ``conversion="textbook"`` is for ``method="rdp"``: from a divergence R at order :math:`\alpha` it takes
+    :math:`\varepsilon = R + \ln(1/\delta)/(\alpha - 1)` (Mironov 2017, Proposition 3), which many texts and older
+    programs do. It is valid and looser than the default; use it to compare with such numbers.
 
     Guarantee:
         Every answer of the loss is an upper bound, float error included, for releases whose privacy parameters were
@@ -65,6 +76,9 @@ def account(event: Event, method: str = "pld", adjacency: Adjacency | str = Adja
     >>> from defocus.privacy.events import Gaussian
     >>> round(account(Gaussian(1), method="gdp").epsilon(1e-5), 4)
     4.3772
+    >>> runs = 1000 * Gaussian(100)
+    >>> [round(account(runs, "rdp", conversion=c).epsilon(1e-5), 3) for c in ("tight", "textbook")]
+    [1.308, 1.567]
     """
     if not isinstance(event, Event):
         raise InvalidParameterError(
@@ -80,6 +94,13 @@ def account(event: Event, method: str = "pld", adjacency: Adjacency | str = Adja
         raise InvalidParameterError(
             f"There is no adjacency named {adjacency!r}.", fix=f"choose one of {', '.join(Adjacency)}."
         ) from error
+    if name == "rdp":
+        return rdp.account(event, neighbours, conversion=conversion)
+    if conversion != "tight":
+        raise InvalidParameterError(
+            f"A conversion is chosen for Rényi divergences, and {name} has none.",
+            fix='pass method="rdp", or leave conversion out.',
+        )
     return ACCOUNTANTS[name](event, neighbours)
 
 
