@@ -36,13 +36,13 @@ contracts: $(READY)
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 
 suite: $(READY)
-	$(PYTEST) -m ''
+	$(PYTEST) -m 'not long'
 
 fast: $(READY)
 	$(PYTEST)
 
 slow: $(READY)
-	$(PYTEST) -m slow
+	$(PYTEST) -m 'slow or long'
 
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

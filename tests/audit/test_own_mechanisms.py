@@ -67,7 +67,7 @@ def test_the_auditor_finds_nothing_in_it_and_comes_close(name: str) -> None:
     assert finding.epsilon_lower > 0.8 * known()[name].epsilon
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", sorted(set(NAMES) - QUICK))
 def test_the_auditor_finds_nothing_in_any_other(name: str) -> None:

@@ -78,7 +78,7 @@ def test_what_is_repeated_is_the_release(name: str, tmp_path: Path) -> None:
     assert attack.charges == {attack.charged}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.statistical
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: str(place.__name__.rsplit(".", 1)[1]))
 def test_no_release_of_a_room_loses_more_and_most_come_near(place: ModuleType, tmp_path: Path) -> None:
@@ -89,14 +89,14 @@ def test_no_release_of_a_room_loses_more_and_most_come_near(place: ModuleType, t
         attack = room.make(folder, room.many)
         found[room.name] = attack.judged(room.many)
         assert attack.charges <= {attack.charged}
-    print(f"\n{table(found)}")  # noqa: T201  # what the audits show, for whoever looks: pytest -m slow -s
+    print(f"\n{table(found)}")  # noqa: T201  # what the audits show, for whoever looks: pytest -m long -s
     for room in place.ROOMS:
         finding = found[room.name]
         assert not finding.violation, finding
         assert finding.epsilon_lower >= room.near * float(finding.claimed or 0), finding
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.statistical
 @pytest.mark.parametrize(("name", "which"), SLIGHT)
 def test_many_runs_catch_slighter_faults(

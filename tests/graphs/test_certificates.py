@@ -69,7 +69,7 @@ def test_the_sensitivity_of_every_statistic_holds_and_is_attained(entry: Entry) 
     assert found >= 2
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
 def test_also_on_all_graphs_of_six_nodes_and_of_five_under_node_privacy(entry: Entry) -> None:
     findings = list(entry.certificate.findings())

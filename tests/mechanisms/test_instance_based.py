@@ -43,7 +43,7 @@ def ladder_law(m: Ladder, first: int, reach: int) -> dict[int, Any]:
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(2)])
-@pytest.mark.parametrize("n", [3, 4, 5, pytest.param(6, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [3, 4, 5, pytest.param(6, marks=pytest.mark.long)])
 @pytest.mark.parametrize(("statistic", "factor"), [("triangles", 1), ("2-stars", 2)])
 def test_no_two_neighbouring_graphs_have_ratios_that_span_more_than_epsilon(
     statistic: str, factor: int, n: int, epsilon: Fraction
@@ -152,7 +152,7 @@ def bound_law(m: NoisyLocalSensitivity, level: int) -> dict[int, Any]:
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(2.0, 0.05), (1.0, 0.01)])
 @pytest.mark.parametrize(("statistic", "factor"), [("triangles", 1), ("2-stars", 2)])
-@pytest.mark.parametrize("n", [4, 5, pytest.param(6, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [4, 5, pytest.param(6, marks=pytest.mark.long)])
 def test_no_two_neighbouring_graphs_differ_by_more_than_epsilon_and_delta(
     n: int, statistic: str, factor: int, epsilon: float, delta: float
 ) -> None:
@@ -298,7 +298,7 @@ def worst_ratio(m: Ramp, pairs: set[tuple[int, int, int, int]], reach: int) -> f
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(3)])
-@pytest.mark.parametrize("n", [4, 5, pytest.param(6, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [4, 5, pytest.param(6, marks=pytest.mark.long)])
 @pytest.mark.parametrize("statistic", ["triangles", "2-stars"])
 def test_no_two_neighbouring_graphs_differ_by_more_than_epsilon(statistic: str, n: int, epsilon: Fraction) -> None:
     levels = moves(n, statistic)
@@ -308,7 +308,7 @@ def test_no_two_neighbouring_graphs_differ_by_more_than_epsilon(statistic: str, 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(3)])
 @pytest.mark.parametrize("k", [3, 4])
-@pytest.mark.parametrize("n", [5, pytest.param(6, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [5, pytest.param(6, marks=pytest.mark.long)])
 def test_powers_of_the_largest_degrees_keep_the_promise_for_stars(n: int, k: int, epsilon: Fraction) -> None:
     """The level is the largest degree; an edge moves k-stars by at most twice degree^(k−1) / (k−1)!."""
     p = k - 1
@@ -318,7 +318,7 @@ def test_powers_of_the_largest_degrees_keep_the_promise_for_stars(n: int, k: int
     assert worst_ratio(m, neighbours(n, value(n, f"{k}-stars"), levels), 10**5) <= float(epsilon) * (1 + 1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("power", [1, 2, 3])
 @pytest.mark.parametrize("step", [1, 2])
 @pytest.mark.parametrize("epsilon", [Fraction(1, 20), Fraction(1, 2), Fraction(1), Fraction(2)])

@@ -370,9 +370,9 @@ def test_a_word_whose_proposal_is_refused_starts_again() -> None:
         (1, 12),
         (1, 30),
         (2, 9),
-        pytest.param(0, 1, marks=pytest.mark.slow),
-        pytest.param(1, 1, marks=pytest.mark.slow),
-        pytest.param(2, 1, marks=pytest.mark.slow),
+        pytest.param(0, 1, marks=pytest.mark.long),
+        pytest.param(1, 1, marks=pytest.mark.long),
+        pytest.param(2, 1, marks=pytest.mark.long),
     ],
 )
 def test_the_law_is_the_same_however_the_integers_are_cut(

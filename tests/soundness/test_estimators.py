@@ -222,7 +222,7 @@ def test_no_single_row_moves_anything_further_than_was_charged() -> None:
     no_differences([each for name in EVERY if name.startswith(few) for each in tried(name, "array", apart=True)])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["array", "objects", "frame of both", "sparse"])
 def test_no_row_is_told_by_any_estimator_on_any_kind_of_rows(kind: str) -> None:
     chosen = [name for name in EVERY if takes(name, kind) and "None" not in name]

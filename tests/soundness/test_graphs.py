@@ -232,7 +232,7 @@ def test_no_edge_is_told_by_any_way_to_open_a_graph(way: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    "unit", ["edge", "node", "bounded node", pytest.param("replaced edge", marks=pytest.mark.slow)]
+    "unit", ["edge", "node", "bounded node", pytest.param("replaced edge", marks=pytest.mark.long)]
 )
 def test_no_edge_is_told_by_any_question(unit: str, tmp_path: Path) -> None:
     names = sorted(questions())
@@ -292,7 +292,7 @@ def test_no_edge_is_told_by_an_engine(way: str, tmp_path: Path) -> None:
     no_differences(tried(way, dp.edge(), ["edges", "triangles"], tmp_path / way, engine="duckdb"))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("way", ["list"])
 def test_no_edge_is_told_by_itself(way: str, tmp_path: Path) -> None:
     no_differences(tried(way, dp.edge(), FEW, tmp_path / "try", apart=True))

@@ -227,7 +227,7 @@ def test_no_row_is_told_by_anything_that_is_asked(ask: Callable[[Any], Any]) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["arrow", pytest.param("csv", marks=SLOW)])
+@pytest.mark.parametrize("way", ["arrow", pytest.param("csv", marks=pytest.mark.long)])
 def test_no_row_is_told_by_any_expression(way: str) -> None:
     no_differences(driven(WAYS[way], expressions))
 
@@ -290,7 +290,7 @@ def test_no_row_is_told_by_spark(spark: Any) -> None:
     no_differences(driven(Way("spark", put, fits), usual))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("way", ["csv"])
 def test_no_row_is_told_by_itself(way: str) -> None:
     def counted(table: Any) -> Any:

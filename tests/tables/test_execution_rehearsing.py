@@ -52,7 +52,7 @@ def cube(table: Table) -> Any:
 
 
 @pytest.mark.parametrize(
-    "ask", [public, *(pytest.param(each, marks=pytest.mark.slow) for each in (private, weighed, cube))]
+    "ask", [public, *(pytest.param(each, marks=pytest.mark.long) for each in (private, weighed, cube))]
 )
 def test_a_question_from_any_depth_is_answered_or_refused_before_the_charge(
     ask: Callable[[Table], Any], tmp_path: Path

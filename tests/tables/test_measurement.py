@@ -99,14 +99,14 @@ def test_people_values_and_histograms_are_those_of_the_reference(
     agree_on_the_rest(world, at_most, edges, buckets)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @settings(max_examples=60)
 @given(worlds(sampling=None), st.lists(shapes(), min_size=1, max_size=4, unique=True))
 def test_many_more_cells_are_those_of_the_reference(world: World, wanted: list[Shape]) -> None:
     agree_on_cells(world, wanted)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @settings(max_examples=20)
 @given(worlds(sampling=None), st.integers(1, 3), st.sampled_from(BOUNDS), st.integers(1, 9))
 def test_many_more_histograms_are_those_of_the_reference(

@@ -109,7 +109,7 @@ def test_a_plan_with_a_delta_stays_within_both(
     assert within(plan.event, Budget(epsilon, 1e-6))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @settings(max_examples=30)
 @given(some, st.sampled_from(BOUNDS), st.sampled_from([1, 0.3, 4]), st.booleans(), st.booleans())
 def test_many_more_plans_with_a_delta_stay_within_both(

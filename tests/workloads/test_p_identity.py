@@ -48,7 +48,7 @@ def test_no_plain_tree_is_better_with_laplace_noise(atom: Ranges | Prefix) -> No
         assert total < 0.9 * reach**2 * float(np.trace(gram.matrix @ np.linalg.inv(tree.T @ tree)))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ranges_of_two_thousand_cells_beat_the_tree_of_eight_branches() -> None:
     ours = w.plan(w.ranges(2048), epsilon=1)
     theirs = w.plan(w.ranges(2048), epsilon=1, strategy=w.strategy(plain_tree(2048, 8)))

@@ -294,7 +294,7 @@ def test_a_refused_question_costs_nothing(tmp_path: Path) -> None:
         table.agg(n=dp.count()).release(epsilon=1, purpose="report")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.statistical
 def test_the_auditor_cannot_tell_neighbours_apart_by_whole_releases(tmp_path: Path) -> None:
     """With and without a person of 2000 rows; the same auditor notices when the bound is not held."""

@@ -130,7 +130,9 @@ def test_nobody_moves_anything_further_than_planned() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("bound", BOUNDS[1:], ids=str)
+@pytest.mark.parametrize(
+    "bound", [BOUNDS[1], *(pytest.param(bound, marks=pytest.mark.long) for bound in BOUNDS[2:])], ids=str
+)
 def test_nobody_moves_anything_further_than_planned_under_any_bound(bound: dict[str, Any]) -> None:
     close(farthest(bound, BASES[1:]))
 

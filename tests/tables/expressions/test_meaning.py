@@ -243,7 +243,7 @@ def test_an_expression_means_in_the_engine_what_the_reference_says(
     check(place, data.draw(trees(kind)), kind, rows)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), rows=ROWS, kind=st.sampled_from([kind for kind in Kind if kind is not Kind.OTHER]))
 def test_many_more_expressions_mean_what_the_reference_says(

@@ -53,7 +53,7 @@ def test_random_gaussians_lie_inside_their_interval(seed: int) -> None:
     holds(seed)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_many_more_random_gaussians_lie_inside_their_interval() -> None:
     for seed in range(1000, 1100):
         holds(seed)
@@ -260,7 +260,7 @@ def test_random_training_runs_do_not_contradict_the_peer(seed: int) -> None:
     agree(seed, 1e-3)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_many_random_training_runs_do_not_contradict_the_peer() -> None:
     for seed in range(100, 124):
         agree(seed, 2e-4)
