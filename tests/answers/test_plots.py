@@ -1,9 +1,14 @@
 import sys
+from datetime import date, timedelta
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
 import pytest
-from tests.answers.making import HOSTILE, column
+from tests.answers.making import HOSTILE, column, released
 
+from defocus.answers.columns import noisy
 from defocus.answers.plots import MOST, bars, blank, burn_down, curve, drawn, embedded
 from defocus.errors import MissingExtraError
 from defocus.privacy import Remaining
@@ -71,3 +76,32 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match=r"defocus\[plot\]"):
         blank(1, 1)
+
+
+def test_a_column_along_days_is_drawn_as_a_line_with_every_day(tmp_path: Path) -> None:
+    days = pa.array([date(2024, 1, 1) + timedelta(days=i) for i in range(60)])
+    numbers = np.arange(60.0)
+    columns = [noisy(name, numbers, error=1.0, half=2.0, how="Laplace") for name in ("visits", "stays")]
+    figure = released(tmp_path, {"day": days}, *columns).plot()
+    assert [axes.get_ylabel() for axes in figure.axes] == ["visits", "stays"]
+    for axes in figure.axes:
+        assert not axes.patches
+        assert axes.lines[0].get_ydata().tolist() == numbers.tolist()
+
+
+def test_days_that_are_not_all_there_are_bars(tmp_path: Path) -> None:
+    days = pa.array([date(2024, 1, 1), None])
+    visits = noisy("visits", [1.0, 2.0], error=1.0, half=2.0, how="Laplace")
+    assert released(tmp_path, {"day": days}, visits).plot().axes[0].patches
+
+
+def test_names_in_chinese_are_drawn_with_a_font_that_has_them_where_one_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fonts = [SimpleNamespace(name=name) for name in ("Noto Sans CJK SC", "DejaVu Sans", "Comic Neue")]
+    monkeypatch.setattr("matplotlib.font_manager.fontManager.ttflist", fonts)
+    people = noisy("人数", [1.0, 2.0], error=1.0, half=2.0, how="Laplace")
+    figure = released(tmp_path, {"科室": ["内科", "外科"]}, people).plot()
+    labels = figure.axes[0].get_yticklabels()
+    assert [label.get_text() for label in labels] == ["内科", "外科"]
+    assert {tuple(label.get_fontfamily()) for label in labels} == {("DejaVu Sans", "Noto Sans CJK SC")}

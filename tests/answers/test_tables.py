@@ -4,6 +4,7 @@ import datetime as dt
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
-from tests.answers.making import HOSTILE, column
+from tests.answers.making import HOSTILE, column, released
 
 from defocus.answers.tables import (
     ERRORS,
@@ -237,3 +238,10 @@ def test_a_column_about_another_stands_alone_with_two_digits() -> None:
     assert heads[-2:] == ["95 % interval", "noise"]
     assert [row[-1] for row in body] == ["0.12", "2.0", "31"]
     assert len(right) == len(heads)
+
+
+def test_a_page_shows_hundreds_of_groups_and_a_terminal_thirty(tmp_path: Path) -> None:
+    answer = released(tmp_path, {"k": range(200)}, column(values=[1e6] * 200))
+    assert answer._repr_html_().count("<tr>") == 201
+    assert "200 entries, 170 of them not shown" in str(answer)
+    assert "not shown" not in answer._repr_html_()

@@ -55,6 +55,13 @@ def shown(answer: Any) -> Any:
     return [answer, str(answer), answer.explain(), answer.to_arrow(), answer.to_csv(), answer.to_json()]
 
 
+def _name(row: Any) -> str:
+    try:
+        return str(int(row["person"]))
+    except Exception:  # noqa: BLE001  # odd values may refuse in any way
+        return ""
+
+
 def driven(way: Way, ask: Callable[[Any], Any], *, apart: bool = False, **opening: Any) -> list[Difference]:
     """One way to open and one thing to ask, on every neighbour."""
 
@@ -66,11 +73,16 @@ def driven(way: Way, ask: Callable[[Any], Any], *, apart: bool = False, **openin
     def by_rows(added: Sequence[Added]) -> int:
         return sum(len(rows) + (line is not None) for rows, line in added)
 
+    def by_persons(added: Sequence[Added]) -> int:
+        """Who is there already and gets one row more is another person: one goes and one comes."""
+        there = set(map(_name, BASE))
+        return sum(2 if any(_name(row) in there for row in rows) else 1 for rows, _ in added)
+
     entry = f"{way.name}, {getattr(ask, '__name__', ask)}"
     found = []
     for whose, odds in neighbours(way).items():
         one = whose == "one person"
-        units: Callable[[Sequence[Added]], int] = by_rows if "unit" in opening else (lambda _: 1) if one else len
+        units: Callable[[Sequence[Added]], int] = by_rows if "unit" in opening else (lambda _: 1) if one else by_persons
         found += compared(entry, drive, odds, units=units, apart=apart)
     return found
 

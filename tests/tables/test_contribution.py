@@ -14,11 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import defocus as dp
+from defocus.answers import Effect
 from defocus.errors import DefocusError, InvalidParameterError
 from defocus.noise.testing import seeded
 from defocus.privacy import account
 from defocus.tables import Table
-from defocus.tables.contribution import DEFAULT_ROWS, EDGES, Bound, best_bound, fitting, root_above
+from defocus.tables.contribution import EDGES, Bound, best_bound, fitting, root_above
 from defocus.tables.measurement import Measuring
 from defocus.tables.weights import RowSampler, published
 
@@ -70,10 +71,11 @@ def test_people_are_counted_in_as_many_groups_as_they_may_have_rows_in() -> None
 @pytest.mark.parametrize(
     ("asked", "meant"),
     [
-        ({}, Bound(rows=DEFAULT_ROWS)),
+        ({}, Bound(find=True)),
         ({"rows": 2}, Bound(rows=2)),
-        ({"groups": 3}, Bound(rows=5, groups=3)),
-        ({"groups": 9}, Bound(rows=9, groups=9)),
+        ({"groups": 3}, Bound(find=True, groups=3)),
+        ({"by": "sampling"}, Bound(rows=5, by="sampling")),
+        ({"groups": 9, "by": "sampling"}, Bound(rows=9, groups=9, by="sampling")),
         ({"per_group": 7}, Bound(rows=7, per_group=7)),
         ({"groups": 3, "per_group": 2}, Bound(groups=3, per_group=2)),
         ({"rows": "find", "groups": 2}, Bound(find=True, groups=2)),
@@ -156,7 +158,7 @@ def test_the_run_counts_people_in_as_many_groups_as_were_planned(opened: Callabl
     table = opened([300] * 400)
     question = table.bound(rows="find").group_by("g", keys=list(range(10))).agg(p=dp.count_units(), n=dp.count())
     answer = question.release(epsilon=50, bits=seeded(1))
-    assert "the bound found is" in answer.rules[-1]
+    assert answer.rules[-1].startswith("one who counts with at most 512 rows, a bound that was found privately; hardly")
     assert answer["p"].values.sum() == pytest.approx(400 * 5, rel=0.02)
 
 
@@ -165,7 +167,12 @@ def test_the_share_for_the_histogram_is_part_of_what_is_charged(opened: Callable
     planned = question.plan(epsilon=Fraction(1, 2))
     assert account(planned.event, method="basic").epsilon(0) == pytest.approx(0.5, abs=1e-8)
     assert planned.contributions is not None
-    assert planned.contributions.event.scale == 40  # type: ignore[attr-defined]
+    assert planned.contributions.event.scale == 8  # type: ignore[attr-defined]  # a quarter of 1/2
+    many = opened([3] * 10).group_by("g", keys=list(range(50)))
+    for asked in (many.agg(n=dp.count()), many.agg(m=dp.mean("v", 0, 1))):
+        in_many = asked.plan(epsilon=Fraction(1, 2)).contributions
+        assert in_many is not None
+        assert in_many.event.scale == 40  # type: ignore[attr-defined]  # a twentieth of 1/2
     replaced = opened([3] * 10, replace=True).bound(rows="find").agg(n=dp.count()).plan(epsilon=Fraction(1, 2))
     assert replaced.contributions is not None
     assert replaced.contributions.event.sensitivity == 2  # type: ignore[attr-defined]
@@ -177,16 +184,46 @@ def test_a_large_crowd_gets_a_large_bound_and_a_small_one_a_small_bound() -> Non
     given: dict[str, Any] = {"scale": 20.0, "groups": 10, "noise": 1.5}
     large = best_bound(people, counts=True, quotients=False, **given)
     small = best_bound(people // 100, counts=True, quotients=False, **given)
-    assert small < large <= 91
-    assert best_bound(people, counts=False, quotients=True, **given) < large
+    assert small.rows < large.rows <= 91
+    assert large.beyond < 0.01
+    assert best_bound(people, counts=False, quotients=True, **given).rows < large.rows
 
 
 def test_buckets_of_noise_do_not_raise_the_bound() -> None:
     people = np.zeros(len(EDGES), np.int64)
     people[EDGES.index(2)] = 10_000
-    quiet = best_bound(people, scale=20.0, groups=10, noise=1.5, counts=True, quotients=False)
     noisy = people + np.random.default_rng(1).laplace(0, 20, len(EDGES)).astype(np.int64)
-    assert best_bound(noisy, scale=20.0, groups=10, noise=1.5, counts=True, quotients=False) == quiet == 2
+    for counts, most in ((True, 4), (False, 2)):
+        given: dict[str, Any] = {"scale": 20.0, "groups": 10, "noise": 1.5, "counts": counts, "quotients": not counts}
+        assert best_bound(noisy, **given).rows == best_bound(people, **given).rows <= most
+
+
+def test_people_spread_over_many_buckets_are_seen_though_each_holds_few() -> None:
+    """Seven buckets of 70 people each, where noise alone may give 135 in one of them."""
+    people = np.zeros(len(EDGES), np.int64)
+    people[EDGES.index(8) : EDGES.index(91) + 1] = 70
+    noisy = people + np.random.default_rng(2).laplace(0, 20, len(EDGES)).astype(np.int64)
+    found = best_bound(noisy, scale=20.0, groups=1, noise=1.5, counts=True, quotients=False)
+    assert 91 <= found.rows <= 181
+
+
+def test_where_only_people_are_counted_no_bound_on_rows_is_paid_for(opened: Callable[..., Table]) -> None:
+    question = opened([3] * 10).group_by("g", keys=list(range(10))).agg(p=dp.count_units())
+    assert question.plan(epsilon=1).contributions is None
+    told = question.release(epsilon=1, bits=seeded(1)).rules
+    assert [rule for rule in told if rule.effect is Effect.BOUND] == [
+        "where people are counted, one who counts in at most 5 groups"
+    ]
+
+
+def test_by_default_intervals_hold_where_a_few_people_have_most_rows(opened: Callable[..., Table]) -> None:
+    """A bound of 5 rows would show a tenth of these rows, in an interval that never holds."""
+    people = np.exp(np.random.default_rng(1).normal(3, 1.2, 1500)).astype(int).clip(1, 500)
+    table, total = opened(people.tolist()), int(people.sum())
+    answers = [table.agg(n=dp.count()).release(epsilon=1, bits=seeded(i)) for i in range(40)]
+    held = sum(answer["n"].low[0] <= total <= answer["n"].high[0] for answer in answers)
+    assert held >= 34
+    assert np.median([abs(answer["n"].values[0] - total) for answer in answers]) < 0.03 * total
 
 
 def test_an_empty_table_has_an_answer(opened: Callable[..., Table]) -> None:

@@ -261,7 +261,7 @@ def test_private_tables_of_a_file_are_about_the_same_people(home: Path) -> None:
     text = PEOPLE + 'purposes = "report"\n[bound]\ngroups = 3\n[private.people]\ndata = "people.parquet"\nunit = "p"\n'
     with dp.open(written(home, text)) as table:
         assert table.ledger.purposes == ("report",)
-        assert table.contribution == Bound(rows=5, groups=3)
+        assert table.contribution == Bound(find=True, groups=3)
         other = table.other("people")
         assert (other.rows.unit, other.contribution) == ("p", None)
         assert other.rows.engine is table.rows.engine

@@ -40,16 +40,18 @@ def test_the_rules_say_what_is_bounded_clipped_left_out_and_found() -> None:
         "clipped to [0, 9]; missing ones are counted as 1",
         "at most 2 different values of s",
         "outside the edges",
-        "bounds of z are found privately",
+        "values of z beyond bounds that are found privately, at powers of two, are cut",
         "2 groups were named beforehand",
     ):
         assert part in rules
 
 
-def test_a_default_bound_is_said_to_be_one() -> None:
-    rules = table([]).agg(n=dp.count()).preview(epsilon=1).rules
-    assert any("which is the default" in rule for rule in rules)
-    assert not any("which is the default" in rule for rule in asked().preview(epsilon=1).rules)
+def test_until_a_bound_is_found_errors_are_those_of_five_rows_and_afterwards_nobody_says_so() -> None:
+    query = table([]).agg(n=dp.count())
+    assert any("errors are those of 5 rows until then" in rule for rule in query.preview(epsilon=1).rules)
+    told = query.release(epsilon=1).rules
+    assert not any("5 rows" in rule for rule in told)
+    assert any("a bound that was found privately" in rule for rule in told)
 
 
 def test_private_keys_are_explained() -> None:

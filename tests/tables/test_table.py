@@ -10,7 +10,7 @@ import pytest
 import defocus as dp
 from defocus.errors import DefocusError, InvalidParameterError, UnknownColumnError
 from defocus.ledger import Ledger
-from defocus.tables.contribution import DEFAULT_ROWS, Bound
+from defocus.tables.contribution import Bound
 from defocus.tables.table import Table
 
 DATA = pa.table({"u": [1, 2], "k": ["a", "b"], "x": [1.0, 2.0], "b": [True, False], "l": [[1], [2]]})
@@ -32,12 +32,9 @@ def test_every_step_returns_a_new_table(table: Table) -> None:
 
 
 def test_a_bound_has_sensible_defaults(table: Table) -> None:
-    assert table.bound(groups=3).contribution == Bound(rows=DEFAULT_ROWS, groups=3)
-    assert table.bound(groups=9).contribution == Bound(rows=9, groups=9)
-    assert table.bound(per_group=2).contribution == Bound(rows=DEFAULT_ROWS, per_group=2)
-    assert table.agg(n=dp.count()).bound == Bound(rows=DEFAULT_ROWS)
-    assert table.agg(n=dp.count()).proposed
-    assert not table.bound(rows=5).agg(n=dp.count()).proposed
+    assert table.bound(groups=3).contribution == Bound(find=True, groups=3)
+    assert table.bound(per_group=2).contribution == Bound(rows=5, per_group=2)
+    assert table.agg(n=dp.count()).bound == Bound(find=True)
 
 
 @pytest.mark.parametrize("wrong", [0, -1, True, "x", 1.5, 10**9])

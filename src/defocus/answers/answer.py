@@ -262,14 +262,16 @@ class Answer(ABC):
         chosen = tuple(each for each in self.columns if each.error_of) if column is None else (self[column],)
         made = self._drawn(chosen)
         made.suptitle(plots.literal("\n".join((self.question, *below(cut(self.rules))))), fontsize=10)
-        return made
+        return plots.in_every_script(made)
 
     def _drawn(self, chosen: Sequence[AnswerColumn]) -> Any:
         if not self.keys:
             return plots.points([each.name for each in chosen], chosen)
         by, values = next(iter(self.keys.items()))
-        if self.figure != "bars":
-            return (plots.series if self.figure == "series" else plots.curve)(values, chosen[0], by=by)
+        if self.figure == "curve":
+            return plots.curve(values, chosen[0], by=by)
+        if self.figure == "series" or (len(self.keys) == 1 and tables.in_time(values)):
+            return plots.series(values, chosen, by=by)
         shown = plots.drawn(chosen[0])
         labels = tables.labels(self.keys, shown)
         return plots.bars(
@@ -283,9 +285,9 @@ class Answer(ABC):
         return f"<answer: {self.question}>"
 
     def _repr_html_(self) -> str:
-        return tables.html_page(*self._page())
+        return tables.html_page(*self._page(tables.PAGE))
 
-    def _page(self) -> tuple[tables.Cells, list[str]]:
+    def _page(self, most: int = tables.ROWS) -> tuple[tables.Cells, list[str]]:
         """The entries to show, and what to write below them."""
         keys, columns, hidden, first = self.keys, self.columns, [], self._first()
         if first is not None:
@@ -297,8 +299,8 @@ class Answer(ABC):
         last = [column.how for column in columns] if self.receipt is None else [self.receipt.purpose]
         more = [*hidden, *self.notes, *below(self.rules), *self.processing, *last]
         return (
-            tables.cells(keys, columns, self.threshold, interval=heads),
-            tables.notes(columns, self.threshold, more, things=self.things[1]),
+            tables.cells(keys, columns, self.threshold, interval=heads, most=most),
+            tables.notes(columns, self.threshold, more, things=self.things[1], most=most),
         )
 
 

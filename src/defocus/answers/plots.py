@@ -25,6 +25,7 @@ __all__ = [
     "curve",
     "drawn",
     "embedded",
+    "in_every_script",
     "literal",
     "points",
     "series",
@@ -115,16 +116,18 @@ def points(labels: Sequence[str], columns: Sequence[AnswerColumn]) -> Any:
     return figure
 
 
-def series(moments: Sequence[Any], column: AnswerColumn, *, by: str) -> Any:
-    """The column over time, as steps with a band of 95 % intervals: all of it, in its order."""
-    figure = blank(7.5, 3.6)
-    axes = figure.add_subplot()
+def series(moments: Sequence[Any], columns: Sequence[AnswerColumn], *, by: str) -> Any:
+    """A panel for each column over time, as steps with a band of 95 % intervals: all of it, in its order."""
+    figure = blank(7.5, 1.2 + 2.4 * len(columns))
+    panels = figure.subplots(len(columns), sharex=True, squeeze=False)[:, 0]
     along = np.asarray(moments)
-    axes.fill_between(along, column.low, column.high, color=PALE, linewidth=0, step="post")
-    axes.step(along, column.values, where="post", color=TEAL, linewidth=1.2)
-    axes.set(xlabel=literal(by), ylabel=literal(column.name))
-    axes.tick_params(axis="x", labelrotation=20)
-    axes.grid(visible=True, alpha=0.3)
+    for axes, column in zip(panels, columns, strict=True):
+        axes.fill_between(along, column.low, column.high, color=PALE, linewidth=0, step="post")
+        axes.step(along, column.values, where="post", color=TEAL, linewidth=1.2)
+        axes.set(ylabel=literal(column.name))
+        axes.grid(visible=True, alpha=0.3)
+    panels[-1].set(xlabel=literal(by))
+    panels[-1].tick_params(axis="x", labelrotation=20)
     figure.supxlabel("band: 95 % intervals of the noise, one entry at a time", fontsize=7)
     return figure
 
@@ -191,6 +194,22 @@ def embedded(figure: Any, description: str) -> str:
         figure.savefig(sink, format="png", dpi=110)
     data = base64.b64encode(sink.getvalue()).decode("ascii")
     return f'<img alt="{description}" src="data:image/png;base64,{data}">'
+
+
+_FAMILIES = ("Noto Sans CJK", "Source Han Sans", "WenQuanYi", "PingFang", "Microsoft YaHei", "SimHei", "Noto Sans")
+"""Parts of the names of fonts that have Chinese, Japanese and Korean or other scripts."""
+
+
+def in_every_script(figure: Any) -> Any:
+    """The figure with its texts in fonts that are installed for letters which the usual one lacks."""
+    texts = figure.findobj(import_module("matplotlib.text").Text)
+    if all(text.get_text().isascii() for text in texts):
+        return figure
+    known = sorted({font.name for font in import_module("matplotlib.font_manager").fontManager.ttflist})
+    more = [name for part in _FAMILIES for name in known if name.startswith(part)]
+    for text in texts:
+        text.set_fontfamily(["DejaVu Sans", *dict.fromkeys(more)][:8])
+    return figure
 
 
 def literal(text: str) -> str:

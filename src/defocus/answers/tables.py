@@ -16,12 +16,15 @@ from defocus.privacy.html import html_lines, html_table
 
 __all__ = [
     "ERRORS",
+    "PAGE",
+    "ROWS",
     "Cells",
     "Keys",
     "arrow",
     "arrow_key",
     "cells",
     "html_page",
+    "in_time",
     "kinds_of_error",
     "labels",
     "line",
@@ -69,7 +72,8 @@ Cells: TypeAlias = tuple[Sequence[str], Sequence[Sequence[str]], Sequence[bool]]
 """Heads, rows, and which columns end together on the right."""
 
 _WIDEST = 40
-_ROWS = 30
+ROWS, PAGE = 30, 1000
+"""How many rows a terminal shows, and a page."""
 
 
 def visible(text: object) -> str:
@@ -99,7 +103,7 @@ def line(text: str) -> str:
     return plain(text, widest=20_000)
 
 
-def shortened(count: int, *, most: int = _ROWS) -> tuple[list[int], int]:
+def shortened(count: int, *, most: int = ROWS) -> tuple[list[int], int]:
     """Which of ``count`` rows to show, the first and the last, and how many are left out between them.
 
     >>> shortened(5), shortened(1000, most=4)
@@ -190,7 +194,12 @@ def labels(keys: Keys, chosen: Sequence[int], *, whole: str = "all") -> list[str
 
 
 def cells(
-    keys: Keys, columns: Sequence[AnswerColumn], threshold: float | None = None, *, interval: str = "95 % interval"
+    keys: Keys,
+    columns: Sequence[AnswerColumn],
+    threshold: float | None = None,
+    *,
+    interval: str = "95 % interval",
+    most: int = ROWS,
 ) -> Cells:
     """What people read, shortened if long; a star marks a cell whose noise is above the threshold, if there is one.
 
@@ -201,7 +210,7 @@ def cells(
     for column in columns:
         heads += [f"{plain(column.name)}{room}", interval] if column.error_of else [plain(column.name)]
     right = [_is_integer(values) for values in keys.values()] + [True] * (len(heads) - len(keys))
-    shown, left_out = shortened(len(columns[0].values))
+    shown, left_out = shortened(len(columns[0].values), most=most)
     body = [[plain(part) for part in row] for row in _rows(keys, shown)]
     for column in columns:
         part, places = column.taken(shown), column.places
@@ -219,12 +228,17 @@ def cells(
 
 
 def notes(
-    columns: Sequence[AnswerColumn], threshold: float | None, more: Sequence[str], *, things: str = "groups"
+    columns: Sequence[AnswerColumn],
+    threshold: float | None,
+    more: Sequence[str],
+    *,
+    things: str = "groups",
+    most: int = ROWS,
 ) -> list[str]:
     """What to write below the cells: what was left out, what the star means, and ``more``."""
     count = len(columns[0].values)
     said = []
-    if left_out := shortened(count)[1]:
+    if left_out := shortened(count, most=most)[1]:
         said.append(f"{count} {things}, {left_out} of them not shown")
     if threshold is not None and any(False in column.reliable(threshold) for column in columns):
         said.append(f"* the noise is more than {100 * threshold:g} % of the value")
@@ -234,6 +248,12 @@ def notes(
 def _interval(low: float, high: float, places: int | None) -> str:
     unknown = math.isnan(low) and math.isnan(high)
     return "–" if unknown else f"{written(low, places)} to {written(high, places)}"
+
+
+def in_time(values: Any) -> bool:
+    """Whether keys are days or moments, each there: a line may be drawn along them."""
+    listed = values if isinstance(values, pa.Array | pa.ChunkedArray) else arrow_key(values)
+    return len(listed) > 1 and pa.types.is_temporal(listed.type) and listed.null_count == 0
 
 
 def arrow_key(values: Any) -> Any:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self, TypeAlias, final
 import numpy as np
 from sqlglot import exp
 
-from defocus.answers import AnswerColumn, PreviewColumn
+from defocus.answers import AnswerColumn, Effect, PreviewColumn, Rule
 from defocus.engines.schema import Kind
 from defocus.errors import InvalidParameterError, Number, WrongKindError, finite, probability, whole
 from defocus.errors import count as counted
@@ -202,8 +202,8 @@ class Distinct(Measured):
 
     def rule(self, unit: str | None) -> str | None:
         """What is bounded or dropped, in words."""
-        most = f"at most {self.at_most} different values of {self.text}"
-        return None if unit is None else f"one {unit} brings {most}, chosen at random"
+        most = f"at most {self.at_most} different {'value' if self.at_most == 1 else 'values'} of {self.text}"
+        return None if unit is None else Rule(f"one {unit} brings {most}, chosen at random", Effect.BOUND)
 
     def sensitivity(self, person: PersonWeight) -> Sensitivity:
         """How far one person moves all cells together."""

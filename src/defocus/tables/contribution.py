@@ -29,7 +29,18 @@ from defocus.engines.sources import Source, without
 from defocus.engines.syntax import column, named, sub
 from defocus.errors import InvalidParameterError, WrongKindError, count
 
-__all__ = ["BY", "DEFAULT_ROWS", "EDGES", "FIND", "Bound", "best_bound", "fitting", "naming", "root_above"]
+__all__ = [
+    "BY",
+    "DEFAULT_ROWS",
+    "EDGES",
+    "FIND",
+    "Bound",
+    "FoundBound",
+    "best_bound",
+    "fitting",
+    "naming",
+    "root_above",
+]
 
 
 BY = ("weights", "sampling")
@@ -37,7 +48,7 @@ BY = ("weights", "sampling")
 FIND = "find"
 """``rows="find"``, ``bounds="find"``: let a share of the budget find the bound with the least error, or bounds."""
 DEFAULT_ROWS = 5
-"""What one person may contribute unless the owner says otherwise."""
+"""For how many rows errors are expected until a bound is found; the bound where it is given for groups only."""
 _MOST = 1 << 20
 """Bounds beyond this many rows would leave no room for a grid in 64 bits."""
 
@@ -102,23 +113,20 @@ class Bound:
         per_group: int | None = None,
         by: str = "weights",
     ) -> "Bound":
-        """The bound that people ask for: ``rows`` may be "find", and has a default where it is needed and not given.
+        """The bound that people ask for: ``rows`` is found by default.
 
-        >>> print(Bound.of(groups=3), "-", Bound.of(rows="find"))
-        5 rows and 3 groups - a number of rows that is found privately
+        >>> print(Bound.of(groups=3), "-", Bound.of(per_group=2))
+        a number of rows that is found privately and 3 groups - 5 rows and 2 rows in each group
         """
-        if isinstance(rows, str):
-            if rows != FIND:
-                raise InvalidParameterError(
-                    "rows is neither a number nor to be found.", fix='pass rows=5 or rows="find".'
-                )
+        if isinstance(rows, str) and rows != FIND:
+            raise InvalidParameterError("rows is neither a number nor to be found.", fix='pass rows=5 or rows="find".')
+        if rows is None and (per_group is not None or by == "sampling"):  # these need a number
+            at_least = max(DEFAULT_ROWS, groups or 1, per_group if isinstance(per_group, int) else 1)
+            rows = None if groups is not None and per_group is not None else at_least
+            return cls(rows=rows, groups=groups, per_group=per_group, by=by)
+        if rows is None or isinstance(rows, str):
             return cls(groups=groups, per_group=per_group, by=by, find=True)
-        given = cls(rows=DEFAULT_ROWS if rows is None else rows, groups=groups, per_group=per_group, by=by)
-        if rows is not None:
-            return given
-        if groups is not None and per_group is not None:
-            return replace(given, rows=None)
-        return replace(given, rows=max(DEFAULT_ROWS, groups or 1, per_group or 1))
+        return cls(rows=rows, groups=groups, per_group=per_group, by=by)
 
     @property
     def total(self) -> int:
@@ -192,15 +200,35 @@ EDGES = tuple(sorted({round(2 ** (j / 2)) for j in range(41)} | {3, 5, 7}))
 """Numbers of rows: bucket i holds people with more than EDGES[i-1] and at most EDGES[i] rows; the last, all others."""
 
 
+_SPREAD = 0.25
+"""What values are taken to vary by, in units of their range."""
+_RELATED = 0.25
+"""How far values are taken to depend on how many rows a person has: in units of their spread."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class FoundBound:
+    """A number of rows that was found privately, and about which part of all rows lies beyond it."""
+
+    rows: int
+    beyond: float
+
+
 def best_bound(
     people: npt.NDArray[np.int64], *, scale: float, groups: int, noise: float, counts: bool, quotients: bool
-) -> int:
+) -> FoundBound:
     r"""The number of rows with the least expected error, from a noisy histogram of people by their number of rows.
 
     Everything is relative to the size of a group. Noise in n cells errs by :math:`\sqrt n\,\sigma R`; a count has
-    about two of them, a quotient about half of one. Counts and sums also err by the rows taken away. A quotient such
-    as a mean loses no rows, but weighs them unequally: with a spread of a quarter of its range it errs by a quarter of
-    :math:`\sqrt{\sum w^2/(\sum w)^2 - 1/n}`. Buckets that may hold nothing but noise are taken as empty.
+    about two of them, a quotient about half of one. Counts and sums also err by the rows taken away, which no interval
+    tells, so that is weighted twice. A quotient such as a mean loses no rows, but weighs them unequally: with a spread
+    of a quarter of its range it errs by a quarter of :math:`\sqrt{\sum w^2/(\sum w)^2 - 1/n}`, and by what people with
+    many rows differ from others.
+
+    Sums of neighbouring buckets tell where people end: one bucket that holds few of them may be noise, and four that
+    do are not. Beyond the last of these nobody is seen, and for
+    counts the next two buckets are taken to hold as many as noise may well hide.
 
     Args:
         people: noisy numbers of people, by :data:`EDGES`.
@@ -213,24 +241,52 @@ def best_bound(
     >>> people = np.zeros(len(EDGES), np.int64)
     >>> people[EDGES.index(2)], people[EDGES.index(64)] = 100_000, 10_000
     >>> best_bound(people, scale=20, groups=10, noise=1.4, counts=True, quotients=False)
-    64
-    >>> best_bound(people // 200, scale=20, groups=10, noise=1.4, counts=True, quotients=False)
+    FoundBound(rows=64, beyond=0.0)
+    >>> best_bound(people // 200, scale=20, groups=10, noise=1.4, counts=True, quotients=False).rows
     2
     """
-    sure = people > scale * math.log(20 * len(EDGES))
-    numbers = np.where(sure, people, 0).astype(np.float64)
     rows = np.array([(low + 1 + high) / 2 for low, high in itertools.pairwise((0, *EDGES))])  # in the middle of each
+    numbers, end = _people(people, scale)
+    unseen = np.zeros(len(EDGES))
+    unseen[end : end + 2] = 2 * scale
     total = max(1.0, float((numbers * rows).sum()))
-    errors = []
+    errors, beyond = [], []
     for bound in EDGES:
         weights = np.minimum(1.0, bound / rows)
         kept = max(1.0, float((numbers * rows * weights).sum()))
+        lost = max(0.0, 1 - kept / total)
         spread = noise * bound * groups / kept
-        uneven = float((numbers * rows * weights**2).sum()) / kept**2 - 1 / total
-        of_counts = math.hypot(math.sqrt(2) * spread, 1 - kept / total) if counts else 0.0
-        of_quotients = math.hypot(math.sqrt(0.5) * spread, math.sqrt(max(0.0, uneven) * groups) / 4)
-        errors.append(of_counts + (of_quotients if quotients else 0.0))
-    return EDGES[int(np.argmin(errors))]
+        error = 0.0
+        if counts:
+            missed = lost + float((unseen * rows * (1 - weights)).sum()) / total
+            error += math.hypot(math.sqrt(2) * spread, 2 * missed)
+        if quotients:
+            uneven = float((numbers * rows * weights**2).sum()) / kept**2 - 1 / total
+            apart = _SPREAD * math.hypot(math.sqrt(max(0.0, uneven) * groups), _RELATED * lost)
+            error += math.hypot(math.sqrt(0.5) * spread, apart)
+        errors.append(error)
+        beyond.append(lost)
+    best = int(np.argmin(errors))
+    return FoundBound(EDGES[best], beyond[best])
+
+
+def _people(noisy: npt.NDArray[np.int64], scale: float) -> tuple[npt.NDArray[np.float64], int]:
+    """The numbers of people behind a noisy histogram, and the bucket where they end.
+
+    A bucket, or two, four or eight of them in a row, hold people if noise alone would hardly ever give so many: with
+    probability 1/400 for all single ones together, and 4.5 standard deviations for the others.
+    """
+    end = 0
+    for length in (1, 2, 4, 8):
+        limit = scale * (math.log(200 * len(EDGES)) if length == 1 else 4.5 * math.sqrt(2 * length))
+        for start in range(end, len(EDGES) - length + 1):
+            if noisy[start : start + length].sum() > limit:
+                end = start + length
+    tails = noisy[:end][::-1].astype(np.float64).cumsum()  # how many have more rows than a bucket begins with
+    above = np.maximum.accumulate(np.maximum(tails, 0.0))
+    numbers = np.zeros(len(EDGES))
+    numbers[:end] = np.diff(above, prepend=0.0)[::-1]
+    return numbers, end
 
 
 def naming(opened: Source, name: str) -> Source:

@@ -22,6 +22,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from defocus.answers.columns import AnswerColumn
+from defocus.answers.rules import Effect, Rule
 from defocus.engines.engine import integers
 from defocus.engines.syntax import column, named
 from defocus.errors import InvalidParameterError
@@ -98,19 +99,19 @@ class Run:
         person = self.plan.grid * DEFAULT_ROWS
         best = best_bound(
             noise.add(exact, self.bits),
-            scale=math.sqrt(noise.variance / 2),
+            scale=max(1.0, math.sqrt(noise.variance / 2)),  # whole numbers of people have no finer noise
             groups=keys.number,
             noise=max((math.sqrt(cell.variance) / person for cell in self.plan.splits), default=1.0),
             counts=not all(quotients),
             quotients=any(quotients),
         )
-        rows = min(best, max(1, person >> 8))  # so that a row still weighs enough
+        rows = min(best.rows, max(1, person >> 8))  # so that a row still weighs enough
         # In how many groups people are counted was planned, so the number of rows found must not change it.
         most = None if self.bound is None else self.bound.people_in
         plan = replace(self.plan, grid=person // rows, contributions=None)
         run = replace(self, plan=plan, bound=Bound(rows=rows, groups=most))
         keys, columns, bounds = run.answer(keys)
-        return keys, columns, (f"the bound found is {rows} row{'' if rows == 1 else 's'}", *bounds)
+        return keys, columns, (Rule(_found(rows, best.beyond, self.rows.unit), Effect.BOUND), *bounds)
 
     def _ranges(self) -> dict[str, tuple[float, float]]:
         """Bounds for the columns that have none, from everybody's rows."""
@@ -133,7 +134,17 @@ class Run:
         return Keys(table.select(range(len(self.by))).filter(pa.array(kept)).rename_columns(list(self.by)))
 
 
+def _found(rows: int, beyond: float, unit: str | None) -> str:
+    """The bound that was found, in words, and what it does to the numbers."""
+    said = f"one {unit} counts with at most {rows} row{'' if rows == 1 else 's'}, a bound that was found privately"
+    if beyond < _HARDLY:
+        return f"{said}; hardly a row lies beyond it"
+    less = f"all rows of a {unit} with more count, but with less weight"
+    return f"{said}; about {100 * beyond:.0f} % of all rows lie beyond it; {less}"
+
+
 _T = TypeVar("_T")
+_HARDLY = 0.005
 _LEADING = 60
 """More calls than lead from here to where expressions are read and SQL is written."""
 _AROUND = 250

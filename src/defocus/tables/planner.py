@@ -66,6 +66,11 @@ class MeasurementPlan:
         return [(name, aggregate) for name, aggregate in self.aggregates if isinstance(aggregate, Measured)]
 
     @property
+    def counts_rows(self) -> bool:
+        """Whether anything depends on how many rows of one person count."""
+        return bool(self.splits or self.searched or any(aggregate.counts == "rows" for _, aggregate in self.apart))
+
+    @property
     def titles(self) -> list[str]:
         """The columns of the answer."""
         return [title for name, aggregate in self.aggregates for title in aggregate.titles(name)]
@@ -191,12 +196,12 @@ def _mixed(tasks: Sequence[Task], epsilon: Fraction, delta: Fraction) -> dict[Ke
     wanted = tuple((task.sensitivity, task.chooses, share) for task, share in zip(tasks, shares, strict=True))
     try:
         x = _calibrated(wanted, epsilon, delta)
-    except CannotCalibrateError:
+        return {
+            task.key: _spent(chooses, share, x) if sensitivity is None else gaussian(sensitivity, x / math.sqrt(share))
+            for task, (sensitivity, chooses, share) in zip(tasks, wanted, strict=True)
+        }
+    except (CannotCalibrateError, InvalidParameterError):  # the noise would be too large for exact numbers
         return None
-    return {
-        task.key: _spent(chooses, share, x) if sensitivity is None else gaussian(sensitivity, x / math.sqrt(share))
-        for task, (sensitivity, chooses, share) in zip(tasks, wanted, strict=True)
-    }
 
 
 @lru_cache(maxsize=256)
@@ -261,7 +266,7 @@ _SCALE = 1 << 38
 _FOUND = 64
 """How many full rows one person weighs where the number of rows is yet to be found."""
 _CONTRIBUTIONS = Fraction(1, 20)
-"""The share of the budget that finds out how many rows people have."""
+"""The least share of the budget that finds out how many rows people have."""
 _KEYS = Fraction(3, 10)
 """The share of the budget that finds keys."""
 _FEW = 10
@@ -344,7 +349,8 @@ def plan(
             fix='name the keys; or name the column of the person: unit=dp.user("…").',
         )
     person = _weighed(arrangement, bound, keys, epsilon, unit, everything=everything)
-    searched = epsilon * _CONTRIBUTIONS if person.find else Fraction(0)
+    finds = person.find and arrangement.counts_rows
+    searched = epsilon * _for_contributions(arrangement, keys) if finds else Fraction(0)
     left = (epsilon - searched) * (1 if keys is not None else 1 - _KEYS)
     tasks = _tasks(arrangement, person, {name: float(weight) for name, weight in weights.items()}, epsilon)
     noises, uses_delta = shared(tasks, left, delta if keys is not None else delta / 2)
@@ -356,7 +362,7 @@ def plan(
         arrangement=arrangement,
         grid=person.grid,
         people_grid=person.people_grid,
-        contributions=laplace(person.moved(Sensitivity(1)), searched) if person.find else None,
+        contributions=laplace(person.moved(Sensitivity(1)), searched) if finds else None,
         selection=selection,
         findings={
             text: RangeFinding(
@@ -380,6 +386,16 @@ def _worded(how: CellNoise | Quantiles | Picks) -> str:
     if isinstance(how, Quantiles):
         return f"quantiles by {how.method}"
     return how.words if isinstance(how, CellNoise) else f"{how.number} by permute-and-flip"
+
+
+def _for_contributions(arrangement: MeasurementPlan, keys: int | None) -> Fraction:
+    """The share that finds out how many rows people have.
+
+    Rows of people who are not seen are missing in counts and sums, and no interval tells. With one group that is soon
+    more than the noise, so it is worth a quarter of the budget; among many groups, or in quotients, it hardly matters.
+    """
+    counts = not all(aggregate.quotient for _, aggregate in arrangement.aggregates)
+    return max(_CONTRIBUTIONS, Fraction(1, 3 + keys)) if counts and keys is not None else _CONTRIBUTIONS
 
 
 def keys_need_delta(left: float) -> NotDeclaredError:

@@ -56,8 +56,6 @@ class Query:
     keys: Keys | None
     arrangement: MeasurementPlan
     weights: Mapping[str, Number]
-    proposed: bool = False
-    """Whether nobody gave a bound, so that the default one is used and said."""
     reading: Reading | None = None
     """What the answer is read from the released numbers by, where it is not these numbers."""
 
@@ -150,7 +148,7 @@ class Query:
         asked, planned = spendable(epsilon, delta, self.ledger), self._planned(epsilon, delta)
         why = allowed(purpose, self.ledger.purposes, self.question)
         drawn_from = bits_of(bits)
-        words = self._rules(planned)
+        words = self._rules(planned, found=True)
         rehearse(self.rows, self.by, self.arrangement.texts)
 
         def compute(receipt: Receipt) -> Released:
@@ -193,21 +191,22 @@ class Query:
     def __repr__(self) -> str:
         return f"Query({self.question})"
 
-    def _rules(self, plan: Plan) -> tuple[Rule, ...]:
-        """What is bounded, clipped, dropped and found by rule."""
+    def _rules(self, plan: Plan, *, found: bool = False) -> tuple[Rule, ...]:
+        """What is bounded, clipped, dropped and found by rule; what is ``found`` by then, the release says itself."""
         rows, bound, keys = self.rows, self.bound, self.keys
         said: list[str] = [*part_rules(rows)]
         if bound is not None:
-            said += [
-                Rule(_bounding(rows, bound, proposed=self.proposed), Effect.BOUND),
-                f"rows without a {rows.unit} belong to nobody and are left out",
-            ]
+            if self.arrangement.counts_rows and not (found and bound.find):
+                said.append(Rule(_bounding(rows, bound), Effect.BOUND))
+            if self.by and (groups := _grouping(rows, bound, keys, self.arrangement)):
+                said.append(Rule(groups, Effect.BOUND))
+            said.append(f"rows without a {rows.unit} belong to nobody and are left out")
         arguments = [argument for _, aggregate in self.arrangement.aggregates for argument in aggregate.arguments]
         said += dict.fromkeys(argument.rule for argument in arguments if not argument.find)
         apart = (aggregate.rule(rows.unit) for _, aggregate in self.arrangement.apart)
         said += [rule for rule in apart if rule is not None]
         said += [
-            f"the bounds of {text} are found privately, between powers of two, for a share of the cost"
+            Rule(f"values of {text} beyond bounds that are found privately, at powers of two, are cut", Effect.BOUND)
             for text in plan.findings
         ]
         if keys is None and plan.selection is not None:
@@ -229,17 +228,20 @@ def printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))
 
 
-def _bounding(rows: Rows, bound: Bound, *, proposed: bool) -> str:
+def _bounding(rows: Rows, bound: Bound) -> str:
     if bound.by == "sampling":
         return f"one {rows.unit} counts with at most {bound}; which ones is chosen at random"
     most = str(replace(bound, groups=None)) if bound.find or bound.rows is not None else str(bound)
     said = f"one {rows.unit} counts with at most {most}"
     if bound.find:
-        said += "; errors are foretold for 5 rows, and grow with their number"
-    elif proposed:
-        said += ", which is the default; change it with bound(rows=…)"
-    if bound.total > 1:
-        said += f"; all rows of a {rows.unit} with more count, but with less weight"
-    if bound.groups is not None:
-        said += f"; where people are counted, in at most {bound.groups} group{'' if bound.groups == 1 else 's'}"
-    return said
+        said += f"; errors are those of {bound.total} rows until then, and grow with their number"
+    return said + (f"; all rows of a {rows.unit} with more count, but with less weight" if bound.total > 1 else "")
+
+
+def _grouping(rows: Rows, bound: Bound, keys: Keys | None, arrangement: MeasurementPlan) -> str | None:
+    """In how many groups one person is counted as a person, where that is not in all of them."""
+    most = bound.people_in
+    asked = any(aggregate.counts == "people" for _, aggregate in arrangement.apart)
+    if not asked or bound.by == "sampling" or (keys is not None and keys.number <= most):
+        return None
+    return f"where people are counted, one {rows.unit} counts in at most {most} group{'' if most == 1 else 's'}"

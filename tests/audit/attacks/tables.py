@@ -40,7 +40,8 @@ def _opened(place: Path, rows: list[Row], worlds: int) -> Table:
         "x": np.tile(value.astype(np.float64), worlds),
         "level": np.tile(np.where(value > 5, 1, 0), worlds),
     }
-    return dp.open(pa.table(data), unit=dp.user("person"), budget=AMPLE, ledger=place, name="visits")
+    bound = dp.tables.Bound(rows=5)  # one that is found would be found from all worlds
+    return dp.open(pa.table(data), unit=dp.user("person"), budget=AMPLE, ledger=place, name="visits", bound=bound)
 
 
 BASE: list[Row] = [(person, person % _KEYS, 5.0) for person in range(4)]

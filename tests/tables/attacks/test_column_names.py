@@ -27,7 +27,9 @@ ASKED: list[Aggregate] = [
 def table(tmp_path: Path) -> Table:
     n = 1000
     rows = pa.table({"u": np.arange(n) % 200, "w": np.arange(n) % 7, "x": np.linspace(0, 10, n)})
-    return dp.open(rows, unit=dp.user("u"), budget=dp.Budget(1000), ledger=tmp_path / "t.ledger", name="t")
+    return dp.open(rows, unit=dp.user("u"), budget=dp.Budget(1000), ledger=tmp_path / "t.ledger", name="t").bound(
+        rows=5
+    )
 
 
 @pytest.mark.slow

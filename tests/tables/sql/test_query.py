@@ -79,7 +79,7 @@ def test_the_notes_tell_where_sql_means_something_else(visits: Table) -> None:
     said = visits.sql("SELECT STDDEV(days), MIN(days), COUNT(DISTINCT age) FROM visits", epsilon=1).explain()
     assert "STDDEV divides by the number of rows" in said
     assert "MIN is the quantile of 0.5 %" in said
-    assert "brings at most 1 different values of age" in said
+    assert "brings at most 1 different value of age" in said
 
 
 def test_epsilon_must_be_given(visits: Table) -> None:
