@@ -26,7 +26,7 @@ from defocus.tables import count as dp_count
 from defocus.tables import mean, quantile
 from defocus.tables import open as open_table
 
-__all__ = ["Recommendation", "Task", "Trust", "Way", "recommend"]
+__all__ = ["Law", "Recommendation", "Task", "Trust", "Way", "recommend"]
 
 Task: TypeAlias = Literal["count", "histogram", "mean", "quantile", "training", "edges", "triangles"]
 Trust: TypeAlias = Literal["nobody", "shuffler", "curator"]

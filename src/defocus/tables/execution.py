@@ -22,12 +22,13 @@ import pyarrow as pa
 from sqlglot import exp
 
 from defocus.answers.columns import AnswerColumn
-from defocus.answers.rules import Effect, Rule
+from defocus.answers.rules import Rule
 from defocus.engines.engine import integers
 from defocus.engines.syntax import column, named
 from defocus.errors import InvalidParameterError
 from defocus.mechanisms import PartitionSelection
 from defocus.noise import Bits
+from defocus.tables.bias import Bias
 from defocus.tables.contribution import DEFAULT_ROWS, EDGES, Bound, best_bound
 from defocus.tables.keys import EVERYTHING, Keys
 from defocus.tables.measurement import Measuring, Statement
@@ -51,6 +52,7 @@ class Run:
     bits: Bits
     chance: RowSampler
     progress: Callable[[float], None] | None = None
+    bias: Bias | None = None
 
     def answer(self, keys: Keys | None) -> tuple[Keys, tuple[AnswerColumn, ...], tuple[str, ...]]:
         """The keys, found if they are not given, every column with its noise, and what else was found, in words.
@@ -84,7 +86,10 @@ class Run:
         columns: dict[str, list[AnswerColumn]] = {}
         for name, statistic in measurements.statistics:
             place = measurements.source[name]
-            columns[name] = [statistic.read(name, splits[place], noisy[place])]
+            column = statistic.read(name, splits[place], noisy[place])
+            if self.bias is not None:
+                column = self.bias.widened(column, statistic, splits[place], noisy[place])
+            columns[name] = [column]
         for name, aggregate in measurements.apart:
             apart = replace(measuring, grid=plan.grid_of(aggregate), chance=self.chance.of(f"column {name}"))
             columns[name] = aggregate.found(ranges).release(name, apart, plan.others[name], self.bits)
@@ -111,7 +116,7 @@ class Run:
         plan = replace(self.plan, grid=person // rows, contributions=None)
         run = replace(self, plan=plan, bound=Bound(rows=rows, groups=most))
         keys, columns, bounds = run.answer(keys)
-        return keys, columns, (Rule(_found(rows, best.beyond, self.rows.unit), Effect.BOUND), *bounds)
+        return keys, columns, (Rule(_found(rows, best.beyond, self.rows.unit), (self.bias or Bias()).of_rows), *bounds)
 
     def _ranges(self) -> dict[str, tuple[float, float]]:
         """Bounds for the columns that have none, from everybody's rows."""

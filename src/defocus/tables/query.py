@@ -16,6 +16,7 @@ from defocus.release.charge import spendable
 from defocus.release.paid_computation import perform
 from defocus.release.preview import previewed
 from defocus.tables.answers import answered, from_record, to_record
+from defocus.tables.bias import Bias
 from defocus.tables.contribution import Bound
 from defocus.tables.execution import Run, rehearse, statements
 from defocus.tables.keys import Keys
@@ -58,6 +59,8 @@ class Query:
     weights: Mapping[str, Number]
     reading: Reading | None = None
     """What the answer is read from the released numbers by, where it is not these numbers."""
+    bias: Bias | None = None
+    """What is declared about rows beyond the bound and about clipping, which intervals then hold."""
 
     def __post_init__(self) -> None:
         if not self.arrangement.aggregates:
@@ -75,6 +78,17 @@ class Query:
                 )
             in_range(f"the share of {name}", weight, 1e-6, 10**6)
         return replace(self, weights={**self.weights, **weights})
+
+    def covering(self, *, beyond: Number | None = None, clipped: Mapping[str, Number] | None = None) -> "Query":
+        """The same question with intervals that also hold what bounding and clipping take away, as far as you declare.
+
+        Args:
+            beyond: the largest share of the rows of any group that lies beyond the bound on one person.
+            clipped: by column, how far clipping moves an average at most.
+        """
+        if self.reading is not None:
+            raise InvalidParameterError("Tests and curves have intervals of their own.", fix="leave covering(…) out.")
+        return replace(self, bias=Bias.declared(beyond, clipped, dict(self.arrangement.aggregates)))
 
     def plan(self, *, epsilon: Number, delta: Number | None = None) -> Plan:
         """Which measurements would be made, with which noise, and what the engine would be asked for. Free.
@@ -152,7 +166,9 @@ class Query:
         rehearse(self.rows, self.by, self.arrangement.texts)
 
         def compute(receipt: Receipt) -> Released:
-            run = Run(planned, self.rows, self.by, self.bound, drawn_from, RowSampler.drawn(drawn_from), progress)
+            run = Run(
+                planned, self.rows, self.by, self.bound, drawn_from, RowSampler.drawn(drawn_from), progress, self.bias
+            )
             keys, columns, bounds = run.answer(self.keys)
             answer = answered(keys.table, columns, self.question, receipt, (*words, *bounds), asked=asked)
             return answer if self.reading is None else self.reading.read(answer, planned)
@@ -193,11 +209,11 @@ class Query:
 
     def _rules(self, plan: Plan, *, found: bool = False) -> tuple[Rule, ...]:
         """What is bounded, clipped, dropped and found by rule; what is ``found`` by then, the release says itself."""
-        rows, bound, keys = self.rows, self.bound, self.keys
+        rows, bound, keys, bias = self.rows, self.bound, self.keys, self.bias or Bias()
         said: list[str] = [*part_rules(rows)]
         if bound is not None:
             if self.arrangement.counts_rows and not (found and bound.find):
-                said.append(Rule(_bounding(rows, bound), Effect.BOUND))
+                said.append(Rule(_bounding(rows, bound), bias.of_rows))
             if self.by and (groups := _grouping(rows, bound, keys, self.arrangement)):
                 said.append(Rule(groups, Effect.BOUND))
             said.append(f"rows without a {rows.unit} belong to nobody and are left out")
@@ -206,7 +222,7 @@ class Query:
         apart = (aggregate.rule(rows.unit) for _, aggregate in self.arrangement.apart)
         said += [rule for rule in apart if rule is not None]
         said += [
-            Rule(f"values of {text} beyond bounds that are found privately, at powers of two, are cut", Effect.BOUND)
+            Rule(f"values of {text} beyond bounds that are found privately, at powers of two, are cut", bias.of(text))
             for text in plan.findings
         ]
         if keys is None and plan.selection is not None:
@@ -216,6 +232,8 @@ class Query:
             )
         elif keys is not None and keys.table.num_columns:
             said.append(f"the {keys.number} groups were named beforehand; rows of others are left out")
+        if self.bias is not None:
+            said.append(Rule(f"intervals also hold what is declared: {bias}", Effect.TOLD))
         return rules_of(said)
 
 
