@@ -218,6 +218,8 @@ def printable(text: str) -> str:
 
 
 def _bounding(rows: Rows, bound: Bound, *, proposed: bool) -> str:
+    if rows.single:
+        return f"each {rows.unit} is one row, so nobody counts with more"
     if bound.by == "sampling":
         return f"one {rows.unit} counts with at most {bound}; which ones is chosen at random"
     most = str(replace(bound, groups=None)) if bound.find or bound.rows is not None else str(bound)

@@ -15,6 +15,7 @@ from defocus.tables.cubes import Cube
 from defocus.tables.examples import Examples, examples_of
 from defocus.tables.keys import DECLARED, EVERYTHING, Keys, declared_keys, key_columns, public_keys
 from defocus.tables.parts import restricted, whats_left
+from defocus.tables.person_features import derived, per_person
 from defocus.tables.planner import plan_measurements
 from defocus.tables.query import Query
 from defocus.tables.rows import Rows, join_private, join_public
@@ -81,8 +82,23 @@ class Table:
         return replace(self, rows=restricted(self.rows, values))
 
     def derive(self, **columns: str) -> "Table":
-        """More columns, each computed from the same row: ``derive(decade="age // 10")``."""
-        return replace(self, rows=self.rows.derive(columns))
+        """More columns, each computed from the same row: ``derive(decade="age // 10")``.
+
+        Window functions look at the other rows of the same person, by whom they are always partitioned:
+        ``derive(gap="DATE_DIFF('day', LAG(day) OVER (ORDER BY day), day)")``.
+        """
+        return replace(self, rows=derived(self.rows, columns))
+
+    def per_person(self, *by: str, **features: str) -> "Table":
+        """One row for each person, with features of all rows of that person; for ``by``, for each of these values.
+
+        Features are exact aggregates, written as text: ``per_person(visits="COUNT(*)", cost="SUM(cost)")``. They are
+        private columns like all others, and nothing is released. A person is one row afterwards, so no bound on
+        contributions is needed; with ``by``, as in ``per_person("ward", visits="COUNT(*)")``, a person may have
+        several rows, and the bound is that of the table.
+        """
+        names = _names(by, "per_person", fix="name a column.") if by else ()
+        return replace(self, rows=per_person(self.rows, names, features))
 
     def other(self, name: str) -> "Table":
         """Another private table about the same people, which charges the same ledger."""
@@ -301,12 +317,17 @@ def _query(table: Table, by: tuple[str, ...], keys: Keys | None, aggregates: Map
         keys=keys,
         arrangement=plan_measurements(table.rows, aggregates),
         weights=weights,
-        proposed=table.contribution is None and bound is not None,
+        proposed=table.contribution is None and bound is not None and not table.rows.single,
     )
 
 
 def _bounded(table: Table) -> Bound | None:
-    """What one person may contribute; the default where nobody said, nothing where each row is a unit."""
+    """What one person may contribute; the default where nobody said, nothing where each row is a unit.
+
+    Where a person is one row, that is all there is to bound, whatever was said about more of them.
+    """
+    if table.rows.single:
+        return Bound(rows=1)
     if table.contribution is None and table.rows.unit is not None:
         return Bound(rows=DEFAULT_ROWS)
     return table.contribution

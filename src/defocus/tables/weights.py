@@ -156,7 +156,7 @@ class Groups:
 
     def weighted(self, values: Mapping[str, exp.Expression], grid: int, chance: RowSampler) -> exp.Select:
         """One row for each row that counts: ``g``, its weight ``w``, and ``values``."""
-        if self.bound is None:
+        if self.bound is None or self.rows.single:  # under every bound one row of a person is a full row
             return self.plain({**values, "w": whole(grid)}, unit=False)
         if self.bound.by == "sampling":
             return self._sampled(values, grid, chance)
@@ -168,7 +168,7 @@ class Groups:
 
     def people(self, grid: int, chance: RowSampler) -> exp.Select:
         """One row for each person in each group: ``g`` and the person's weight ``w`` there."""
-        if self.bound is None:
+        if self.bound is None or self.rows.single:
             return self.plain({"w": whole(grid)}, unit=False)
         pairs = exp.select(column("unit"), column("g")).distinct().from_(self._inner({}), copy=False)
         most = self.bound.people_in
