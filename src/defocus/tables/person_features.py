@@ -15,10 +15,10 @@ Guarantee:
     a person who is added or removed moves one row of weight one.
 
     *The same value on every engine.* t is a function of :math:`D_u` as a multiset: sums of integers are exact, and
-    saturate at the ends of 64 bits; floats are added as multiples of 2**-20, those beyond 2**42 as the last of these.
-    Where the order of rows matters, rows that tie in the order that was asked are ordered by all columns that can be
-    seen; those that tie still are interchangeable. Windows that order rows differently share one numbering of them, so
-    that a row has one place among its equals in all of them.
+    saturate at the ends of 64 bits; floats are added as multiples of 2**-20, and those beyond 2**43 are missing. Where
+    the order of rows matters, rows that tie in the order that was asked are ordered by all columns that can be seen;
+    those that tie still are interchangeable. Windows that order rows differently share one numbering of them, so that a
+    row has one place among its equals in all of them.
 
     *Every row has a meaning.* Arguments are expressions that fail on no row, and no aggregate fails.
 Assumes:
@@ -33,7 +33,7 @@ from typing import Any, final
 from sqlglot import exp
 
 from defocus.engines.schema import Column, Kind, Schema
-from defocus.engines.syntax import BIGINT, column, named, sub, typed, whole, wide
+from defocus.engines.syntax import BIGINT, column, named, over, sub, typed, whole, wide
 from defocus.errors import InvalidParameterError, UnsupportedSqlError, WrongKindError
 from defocus.tables.expressions import Expression, constant
 from defocus.tables.expressions import typed as read
@@ -41,10 +41,19 @@ from defocus.tables.expressions.parser import EXPRESSIONS, only, parsed
 from defocus.tables.expressions.terms import SMALLEST_INTEGER
 from defocus.tables.rows import Rows
 
-__all__ = ["aggregate_above", "aggregated", "derived", "is_of_group", "outside_groups", "per_person", "replaced", "windowed"]
+__all__ = [
+    "aggregate_above",
+    "aggregated",
+    "derived",
+    "is_of_group",
+    "outside_groups",
+    "per_person",
+    "replaced",
+    "windowed",
+]
 
-_STEP, _FARTHEST = 2.0**-20, 2.0**42
-"""On which grid floats are added, and beyond which they count as the last of it."""
+_STEP = 2.0**-20
+"""On which grid floats are added."""
 _AGGREGATES = "COUNT, COUNT(DISTINCT x), COUNT_IF, SUM, AVG, MIN, MAX, ANY_VALUE, BOOL_OR and BOOL_AND"
 _WINDOWS = "LAG, LEAD, ROW_NUMBER, RANK, DENSE_RANK, FIRST_VALUE, LAST_VALUE, COUNT, SUM, AVG, MIN, MAX"
 _RANKS = (exp.RowNumber, exp.Rank, exp.DenseRank)
@@ -160,9 +169,8 @@ def aggregated(
         return result
 
     trees = [finished(name, tree) for name, tree in features.items()]
-    guarded = [named(read(column(name), rows.schema).sql, name) for name in keys]
-    inner = rows.select([*guarded, *(column(name) for name in made.plain if name not in keys), *made.arguments])
-    groups = [column(name) for name in keys]
+    groups = [made.argument(column(name))[0] for name in keys]
+    inner = rows.select([*made.plain(), *made.arguments])
     select = exp.select(*groups, *made.sql()).from_(sub(inner, "a"), copy=False).group_by(*groups, copy=False)
     schema = Schema((*(rows.schema[name] for name in keys), *made.columns))
     words = f"one row for each {' and '.join(keys)}"
@@ -209,10 +217,17 @@ def windowed(
                 finished[id(node)] = windows.read(node, name)
     relation, numbered = windows.select(rows, ties)
     schema = Schema((*rows.schema, *made.columns))
-    after = rows.made(made.saturated(relation, rows.schema.names), schema, made.read, [], layers=_LAYERS + numbered)
+    after = rows.made(
+        made.saturated(relation, [*rows.schema.names, windows.counted]),
+        schema,
+        made.read,
+        [],
+        layers=_LAYERS + numbered,
+    )
     # What a window sees depends on the files of all parts, so none may be left out for the sake of time.
     division = None if rows.division is None else replace(rows.division, files=None)
-    return replace(after, division=division), [replaced(tree, finished) for tree in trees]
+    after = replace(after, division=division, counted=windows.counted)
+    return after, [replaced(tree, finished) for tree in trees]
 
 
 def replaced(tree: exp.Expression, finished: Mapping[int, exp.Expression]) -> exp.Expression:
@@ -268,11 +283,15 @@ class _Parts:
     def __init__(self, schema: Schema, taken: Iterable[str]) -> None:
         self.schema = schema
         self.read: list[Expression] = []
-        self.plain: dict[str, None] = {}
-        """The columns that are arguments as they are."""
+        self._plain: dict[str, exp.Expression] = {}
         self._taken = {name.casefold() for name in (*schema.names, *taken)}
         self._arguments: dict[str, tuple[str, exp.Expression]] = {}
         self._held: dict[str, tuple[Column, exp.Expression, bool]] = {}
+
+    def plain(self, names: Iterable[str] | None = None) -> list[exp.Expression]:
+        """Columns under their names, or all that are arguments: as they are read, which no expression can tell."""
+        chosen = self._plain if names is None else names
+        return [named(self._plain[name].copy(), name) if name in self._plain else column(name) for name in chosen]
 
     @property
     def arguments(self) -> list[exp.Expression]:
@@ -318,9 +337,9 @@ class _Parts:
         """An expression over one row, as a column that can be named later."""
         value = read(tree, self.schema)
         self.read.append(value)
-        if isinstance(value.sql, exp.Column):
-            self.plain[value.sql.name] = None
-            return column(value.sql.name), value
+        if isinstance(tree, exp.Column):
+            self._plain[tree.name] = value.sql
+            return column(tree.name), value
         key = value.sql.sql("duckdb")
         if key not in self._arguments:
             self._arguments[key] = self.name("argument"), value.sql
@@ -404,17 +423,15 @@ class _Parts:
 
     def sum(self, node: Any, tree: exp.Expression, over: Any, wanted: str) -> exp.Expression:
         """SUM: integers exactly, floats on a grid."""
-        tree, kind = self._summed(tree, node.key)
+        value, exact = self._summed(tree, node.key)
         own = Column(_called(node.key, node.this), Kind.INTEGER)
-        if kind is Kind.INTEGER:
-            return self.hold(over(wide(exp.Sum(this=self.argument(tree)[0]))), own, wanted, big=True)
-        steps = self.hold(over(wide(exp.Sum(this=self.argument(_on_grid(tree))[0]))), own, "", big=True)
-        return exp.paren(exp.Mul(this=steps, expression=exp.Literal.number(repr(_STEP))))
+        total = self.hold(over(wide(exp.Sum(this=value))), own, wanted if exact else "", big=True)
+        return total if exact else exp.paren(exp.Mul(this=total, expression=exp.Literal.number(repr(_STEP))))
 
     def mean(self, node: Any, tree: exp.Expression, over: Any, _: str) -> exp.Expression:
         """AVG: the quotient of a sum and a count."""
         total = self.sum(node, tree, over, "")
-        value, _found = self.argument(self._summed(tree, node.key)[0])
+        value, _exact = self._summed(tree, node.key)
         own = Column(_called("count", node.this), Kind.INTEGER)
         return exp.paren(exp.Div(this=total, expression=self.hold(over(exp.Count(this=value, big_int=True)), own, "")))
 
@@ -445,17 +462,17 @@ class _Parts:
             return Column(name, value.kind, growth=growth)
         return replace(self.schema[tree.name], name=name, kind=value.kind, growth=growth)
 
-    def _summed(self, tree: exp.Expression, word: str) -> tuple[exp.Expression, Kind]:
-        """What is added, with truth values as 0 and 1, and its kind."""
+    def _summed(self, tree: exp.Expression, word: str) -> tuple[exp.Column, bool]:
+        """What is added, in integers: truth values as 0 and 1, floats on the grid; and whether these are the values."""
         kind = read(tree, self.schema).kind
-        if kind is Kind.BOOLEAN:
-            return exp.Cast(this=exp.paren(tree.copy()), to=exp.DataType.build("BIGINT")), Kind.INTEGER
-        if not kind.numeric:
+        if not kind.numeric and kind is not Kind.BOOLEAN:
             raise WrongKindError(
                 f"{word.upper()} needs numbers, but was given {kind}.",
                 fix="write CAST(x AS DOUBLE), or DATE_DIFF('day', a, b).",
             )
-        return tree, kind
+        if kind is Kind.BOOLEAN:
+            tree = exp.Cast(this=exp.paren(tree.copy()), to=exp.DataType.build("BIGINT"))
+        return self.argument(_on_grid(tree) if kind is Kind.NUMBER else tree)[0], kind is not Kind.NUMBER
 
 
 _MAKERS: dict[type[Any], Callable[[_Parts, Any, exp.Expression, Any, str], exp.Expression]] = {
@@ -477,14 +494,9 @@ def _where(tree: exp.Expression, condition: Any) -> exp.Expression:
 
 
 def _on_grid(tree: exp.Expression) -> exp.Expression:
-    """A float as the nearest multiple of the grid's step, in integers; NULL stays NULL."""
-    last = exp.Literal.number(repr(_FARTHEST))
-    clipped = exp.Least(
-        this=exp.Greatest(this=tree.copy(), expressions=[exp.Neg(this=last.copy())]), expressions=[last.copy()]
-    )
-    steps = exp.Mul(this=clipped, expression=exp.Literal.number(repr(1 / _STEP)))
-    there = exp.Not(this=exp.Is(this=exp.paren(tree.copy()), expression=exp.Null()))
-    return exp.Case(ifs=[exp.If(this=there, true=exp.Cast(this=exp.paren(steps), to=exp.DataType.build("BIGINT")))])
+    """A float as the nearest multiple of the grid's step, in integers; beyond 64 bits it is missing."""
+    steps = exp.Mul(this=exp.paren(tree.copy()), expression=exp.Literal.number(repr(1 / _STEP)))
+    return exp.Cast(this=steps, to=exp.DataType.build("BIGINT"))
 
 
 def _called(word: str, *nodes: exp.Expression | None) -> str:
@@ -518,6 +530,8 @@ class _Windows:
     def __init__(self, person: str, made: _Parts, explicit: bool) -> None:
         self._person, self._made, self._explicit = person, made, explicit
         self._waiting: list[tuple[exp.Window, _Order]] = []
+        self.counted = made.name("rows of the person")
+        """The column that says beside each row how many the person has, which the engine counts on the way."""
 
     def read(self, node: exp.Window, wanted: str) -> exp.Expression:
         """A window function in terms of columns."""
@@ -549,7 +563,7 @@ class _Windows:
         several = len({(order.partition, order.keys) for _, order in self._waiting if order.tied}) > 1
         number = self._made.name("place") if several else None
         names = [column(own.name) for own in rows.schema]
-        inner = rows.select([*names, *self._made.arguments])
+        inner = rows.select([*self._made.plain(rows.schema.names), *self._made.arguments])
         if number is not None:
             parts, ordered = _Order((self._person,), (), tied=True).sql(seen)
             place = exp.Window(this=exp.RowNumber(), partition_by=parts, order=ordered)
@@ -559,7 +573,10 @@ class _Windows:
             partition, ordered = order.sql(seen if number is None else [number])
             window.set("partition_by", partition)
             window.set("order", ordered)
-        select = exp.select(*(one.copy() for one in names), *self._made.sql()).from_(sub(inner, "a"), copy=False)
+        counted = named(over(exp.Count(this=exp.Star(), big_int=True), self._person), self.counted)
+        select = exp.select(*(one.copy() for one in names), counted, *self._made.sql()).from_(
+            sub(inner, "a"), copy=False
+        )
         return select, several
 
     def _partition(self, node: exp.Window) -> tuple[str, ...]:

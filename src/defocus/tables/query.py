@@ -186,8 +186,9 @@ class Query:
         rows, bound, keys = self.rows, self.bound, self.keys
         said: list[str] = [*part_rules(rows)]
         if bound is not None:
+            effect = Effect.READ if rows.single else Effect.BOUND
             said += [
-                Rule(_bounding(rows, bound, proposed=self.proposed), Effect.BOUND),
+                Rule(_bounding(rows, bound, proposed=self.proposed), effect),
                 f"rows without a {rows.unit} belong to nobody and are left out",
             ]
         arguments = [argument for _, aggregate in self.arrangement.aggregates for argument in aggregate.arguments]

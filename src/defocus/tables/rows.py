@@ -65,6 +65,8 @@ class Rows:
     """Follows the rows it is about through every step; those of another table keep their own, which is none."""
     single: bool = False
     """Whether nobody has more than one row, so that no bound on contributions is needed."""
+    counted: str | None = None
+    """A column of the relation, and not of the schema, with the number of rows of the row's person, if there is one."""
 
     @property
     def charged(self) -> tuple[str, ...]:
@@ -108,13 +110,13 @@ class Rows:
         if kept is not None:
             schema = Schema(schema[name] for name in kept)
         _refuse_long(schema)
-        select = self._select([])
+        taken = {name.casefold() for name in derived}
+        counted = None if self.counted is None or self.counted.casefold() in taken else self.counted
+        select = self._select([] if counted is None else [counted])
         for name in schema.names:
-            select = select.select(
-                named(derived[name].sql, name) if name in derived else column(name), copy=False
-            )
+            select = select.select(named(derived[name].sql, name) if name in derived else column(name), copy=False)
         words = [f"{name} is {value.text}" for name, value in derived.items()]
-        return replace(self._then(select, list(derived.values()), words), schema=schema)
+        return replace(self._then(select, list(derived.values()), words), schema=schema, counted=counted)
 
     def select(self, columns: Sequence[exp.Expression]) -> exp.Select:
         """The given expressions over rows that belong to somebody."""
@@ -139,7 +141,8 @@ class Rows:
     def joined(self, relation: exp.Expression, schema: Schema, words: str, steps: int, *, single: bool) -> "Rows":
         """These rows after a join, which must keep every row with its person."""
         _refuse_long(schema)
-        return replace(self, relation=relation, schema=schema, words=(*self.words, words), steps=steps, single=single)
+        told = (*self.words, words)
+        return replace(self, relation=relation, schema=schema, words=told, steps=steps, single=single, counted=None)
 
     def made(
         self, select: exp.Select, schema: Schema, read: Sequence[Expression], words: Sequence[str], *, layers: int
@@ -164,12 +167,10 @@ class Rows:
     def _from(self) -> exp.Expression:
         return rows_of(self.relation)
 
-    def _then(
-        self, select: exp.Select, read: Sequence[Expression], words: Sequence[str], layers: int = 1
-    ) -> "Rows":
+    def _then(self, select: exp.Select, read: Sequence[Expression], words: Sequence[str], layers: int = 1) -> "Rows":
         levels = max((_levels(tree) for one in read for tree in (one.sql, one.condition)), default=0)
         steps = self._after(layers + max(0, levels - _DEEP) // 4)
-        return replace(self, relation=select, words=(*self.words, *words), steps=steps)
+        return replace(self, relation=select, words=(*self.words, *words), steps=steps, counted=None)
 
 
 def _column(name: str, value: Expression) -> Column:

@@ -46,8 +46,10 @@ _CONSTRUCTS: tuple[tuple[tuple[type[Any], ...], str, str, str], ...] = (
         (exp.Window, exp.WindowSpec),
         "A window function",
         _OTHER_ROWS,
-        "order the released rows with ORDER BY; a window over one person's rows goes into an aggregate,"
-        " AVG(LAG(x) OVER (PARTITION BY person ORDER BY day)), or into a sub-query.",
+        (
+            "order the released rows with ORDER BY; a window over one person's rows goes into an aggregate,"
+            " AVG(LAG(x) OVER (PARTITION BY person ORDER BY day)), or into a sub-query."
+        ),
     ),
     (
         (exp.TableSample,),

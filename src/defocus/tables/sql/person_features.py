@@ -119,7 +119,7 @@ def of_each_person(scope: Scope, select: exp.Select, name: str) -> Scope:
 def _item(item: exp.Expression) -> tuple[str, exp.Expression]:
     """What a column of a sub-query is called, and what it is."""
     inner, alias = (item.this, str(item.args["alias"].name)) if isinstance(item, exp.Alias) else (item, "")
-    if isinstance(inner, exp.Star) or isinstance(inner.this, exp.Star) and isinstance(inner, exp.Column):
+    if isinstance(inner, exp.Star) or (isinstance(inner.this, exp.Star) and isinstance(inner, exp.Column)):
         raise UnsupportedSqlError(
             "A star beside GROUP BY",
             why="columns may have several values for one person",

@@ -84,7 +84,8 @@ def renamed(rows: Rows, names: Mapping[str, str]) -> Rows:
     kept = [own for own in rows.schema if own.name in names]
     relation = rows.select([named(column(one.name), names[one.name]) for one in kept])
     schema = Schema(replace(one, name=names[one.name]) for one in kept)
-    return replace(rows, relation=relation, schema=schema, unit=None if rows.unit is None else names[rows.unit])
+    unit = None if rows.unit is None else names[rows.unit]
+    return replace(rows, relation=relation, schema=schema, unit=unit, counted=None)
 
 
 def joined(scope: Scope, right: Scope | Public, join: exp.Join) -> Scope:

@@ -11,7 +11,7 @@ from typing import Any, final
 from sqlglot import exp
 
 from defocus.answers.columns import checked_names
-from defocus.engines.schema import Column, Kind
+from defocus.engines.schema import Kind
 from defocus.errors import InvalidParameterError, UnsupportedSqlError, count
 from defocus.tables.contribution import FIND
 from defocus.tables.keys import DECLARED, EVERYTHING, Keys, declared_keys, key_columns, public_keys
