@@ -54,8 +54,13 @@ def people(rows: Sequence[Row]) -> dict[int, list[Row]]:
     return found
 
 
+def absent(value: Any) -> bool:
+    """Whether a value is missing: NULL or NaN."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
 def known(rows: Sequence[Row], name: str) -> list[Any]:
-    return [row[name] for row in rows if row[name] is not None and row[name] == row[name]]
+    return [row[name] for row in rows if not absent(row[name])]
 
 
 def total(numbers: Sequence[int]) -> int | None:
@@ -128,10 +133,7 @@ def read(rows: Rows, names: Sequence[str]) -> list[tuple[Any, ...]]:
 def ordered(rows: Any) -> list[tuple[Any, ...]]:
     """Rows of plain values in one order; missing is None, and there is one zero."""
     plain = [
-        tuple(
-            None if value is None or value != value else value + 0 if isinstance(value, float) else value
-            for value in row
-        )
+        tuple(None if absent(value) else value + 0 if isinstance(value, float) else value for value in row)
         for row in rows
     ]
     return sorted(plain, key=lambda row: [(value is None, str(type(value)), value) for value in row])
@@ -203,7 +205,7 @@ WINDOWS = {
 
 def _key(value: Any, *, first: bool = True, down: bool = False) -> Any:
     """Where a value comes in an order; NaN is missing."""
-    missing = value is None or value != value
+    missing = absent(value)
     plain = (
         0
         if missing

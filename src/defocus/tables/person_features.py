@@ -59,7 +59,7 @@ _WINDOWS = "LAG, LEAD, ROW_NUMBER, RANK, DENSE_RANK, FIRST_VALUE, LAST_VALUE, CO
 _RANKS = (exp.RowNumber, exp.Rank, exp.DenseRank)
 _NEIGHBOURS = (exp.Lag, exp.Lead)
 _ENDS = (exp.FirstValue, exp.LastValue)
-_LAYERS = 4
+_LAYERS = 5
 """How many layers of SQL one step makes at most."""
 _FARTHEST_ROW = 1_000_000
 
@@ -136,7 +136,7 @@ def aggregated(
     """One row for each person and value of the columns ``by``, and each feature in terms of the columns of that row.
 
     A feature is a tree over aggregates, the person and the columns ``by``. It is a column of its name where it is one
-    aggregate that needs no more.
+    aggregate, and nobody has that already.
     """
     person = _person(rows)
     keys = [person, *by]
@@ -174,7 +174,7 @@ def aggregated(
     select = exp.select(*groups, *made.sql()).from_(sub(inner, "a"), copy=False).group_by(*groups, copy=False)
     schema = Schema((*(rows.schema[name] for name in keys), *made.columns))
     words = f"one row for each {' and '.join(keys)}"
-    after = rows.made(made.saturated(select, keys), schema, made.read, [words], layers=_LAYERS)
+    after = rows.made(made.finished(select, keys), schema, made.read, [words], layers=_LAYERS)
     # A column of the name that divides the table need not be that column any more.
     division = rows.division if rows.charged else None
     return replace(after, division=division, single=not by), trees
@@ -218,7 +218,7 @@ def windowed(
     relation, numbered = windows.select(rows, ties)
     schema = Schema((*rows.schema, *made.columns))
     after = rows.made(
-        made.saturated(relation, [*rows.schema.names, windows.counted]),
+        made.finished(relation, [*rows.schema.names, windows.counted]),
         schema,
         made.read,
         [],
@@ -287,6 +287,8 @@ class _Parts:
         self._taken = {name.casefold() for name in (*schema.names, *taken)}
         self._arguments: dict[str, tuple[str, exp.Expression]] = {}
         self._held: dict[str, tuple[Column, exp.Expression, bool]] = {}
+        self._later: dict[str, tuple[Column, exp.Expression]] = {}
+        self._shown: dict[str, Column] = {}
 
     def plain(self, names: Iterable[str] | None = None) -> list[exp.Expression]:
         """Columns under their names, or all that are arguments: as they are read, which no expression can tell."""
@@ -301,28 +303,26 @@ class _Parts:
     @property
     def columns(self) -> list[Column]:
         """The columns that are made."""
-        return [own for own, _, _ in self._held.values()]
+        return list(self._shown.values())
 
     def sql(self) -> list[exp.Expression]:
-        """What makes them."""
+        """What makes them, or what they are made of."""
         return [named(sql, own.name) for own, sql, _ in self._held.values()]
 
-    def saturated(self, select: exp.Select, others: Iterable[str]) -> exp.Select:
-        """The statement with 64-bit integers for all sums: beyond these, the last of them."""
-        if not any(big for _, _, big in self._held.values()):
+    def finished(self, select: exp.Select, others: Sequence[str]) -> exp.Select:
+        """The columns, beside others, out of the statement that makes them or what they are made of."""
+        if any(big for _, _, big in self._held.values()):
+            kept = [
+                named(_saturated(own.name), own.name) if big else column(own.name)
+                for own, _, big in self._held.values()
+            ]
+            select = exp.select(*map(column, others), *kept).from_(sub(select, "b"), copy=False)
+        if not self._later:
             return select
-        low, high = constant(SMALLEST_INTEGER, Kind.INTEGER), whole(2**63 - 1)
-        shown: list[exp.Expression] = [column(name) for name in others]
-        for own, _, big in self._held.values():
-            value = column(own.name)
-            within = (
-                exp.case()
-                .when(exp.GT(this=value.copy(), expression=high.copy()), high.copy())
-                .when(exp.LT(this=value.copy(), expression=low.copy()), low.copy())
-                .else_(typed(value.copy(), BIGINT))
-            )
-            shown.append(named(within, own.name) if big else value)
-        return exp.select(*shown).from_(sub(select, "b"), copy=False)
+        schema = Schema(own for own, _, _ in self._held.values())
+        values = {own.name: read(tree, schema).sql for own, tree in self._later.values()}
+        shown = [named(values[name], name) if name in values else column(name) for name in self._shown]
+        return exp.select(*map(column, others), *shown).from_(sub(select, "c"), copy=False)
 
     def name(self, wanted: str) -> str:
         """A name that no column has yet."""
@@ -345,13 +345,29 @@ class _Parts:
             self._arguments[key] = self.name("argument"), value.sql
         return column(self._arguments[key][0]), value
 
-    def hold(self, sql: exp.Expression, own: Column, wanted: str, *, big: bool = False) -> exp.Column:
-        """A column that is computed so, under the name that is wanted or one like that of ``own``."""
+    def hold(
+        self, sql: exp.Expression, own: Column, wanted: str, *, big: bool = False, inner: bool = False
+    ) -> exp.Column:
+        """A column that is computed so, under the name that is wanted or one like that of ``own``.
+
+        ``big`` sums are beyond 64 bits, perhaps; others may be made of ``inner`` columns, which are not shown.
+        """
         key = f"{sql.sql('duckdb')} {own.kind}"
         if key not in self._held:
-            name = wanted or self.name(own.name)
-            self._held[key] = replace(own, name=name), sql, big
-        return column(self._held[key][0].name)
+            self._held[key] = replace(own, name=wanted or self.name(own.name)), sql, big
+        held = self._held[key][0]
+        if not inner:
+            self._shown[held.name] = held
+        return column(held.name)
+
+    def later(self, tree: exp.Expression, own: Column, wanted: str) -> exp.Column:
+        """A column that is computed of columns that are held."""
+        key = tree.sql("duckdb")
+        if key not in self._later:
+            self._later[key] = replace(own, name=wanted or self.name(own.name)), tree
+        made = self._later[key][0]
+        self._shown[made.name] = made
+        return column(made.name)
 
     def aggregate(
         self, node: Any, over: Callable[[exp.Expression], exp.Expression], wanted: str = ""
@@ -423,17 +439,28 @@ class _Parts:
 
     def sum(self, node: Any, tree: exp.Expression, over: Any, wanted: str) -> exp.Expression:
         """SUM: integers exactly, floats on a grid."""
-        value, exact = self._summed(tree, node.key)
-        own = Column(_called(node.key, node.this), Kind.INTEGER)
-        total = self.hold(over(wide(exp.Sum(this=value))), own, wanted if exact else "", big=True)
-        return total if exact else exp.paren(exp.Mul(this=total, expression=exp.Literal.number(repr(_STEP))))
+        value, step = self._summed(tree, node.key)
+        name, total = _called("sum", node.this), wide(exp.Sum(this=value))
+        if step is None:
+            return self.hold(over(total), Column(name, Kind.INTEGER), wanted, big=True)
+        steps = self.hold(over(total), Column(f"steps_{name}", Kind.INTEGER), "", big=True, inner=True)
+        return self.later(exp.Mul(this=steps, expression=step), Column(name, Kind.NUMBER), wanted)
 
-    def mean(self, node: Any, tree: exp.Expression, over: Any, _: str) -> exp.Expression:
+    def mean(self, node: Any, tree: exp.Expression, over: Any, wanted: str) -> exp.Expression:
         """AVG: the quotient of a sum and a count."""
-        total = self.sum(node, tree, over, "")
-        value, _exact = self._summed(tree, node.key)
-        own = Column(_called("count", node.this), Kind.INTEGER)
-        return exp.paren(exp.Div(this=total, expression=self.hold(over(exp.Count(this=value, big_int=True)), own, "")))
+        value, step = self._summed(tree, node.key)
+        name = _called("avg", node.this)
+        total: exp.Expression = self.hold(
+            over(wide(exp.Sum(this=value))), Column(f"sum_{name}", Kind.INTEGER), "", big=True, inner=True
+        )
+        counted = exp.Count(this=value.copy(), big_int=True)
+        number = self.hold(over(counted), Column(f"count_{name}", Kind.INTEGER), "", inner=True)
+        if step is not None:
+            total = exp.paren(exp.Mul(this=total, expression=step))
+        own = self.like(name, node.this, read(node.this, self.schema))
+        ends = (0, 1) if own.kind is Kind.BOOLEAN else (own.low, own.high)
+        known = Column(name, Kind.NUMBER, *ends)
+        return self.later(exp.Div(this=total, expression=number), known, wanted)
 
     def extreme(self, node: Any, tree: exp.Expression, over: Any, wanted: str) -> exp.Expression:
         """MIN, MAX, and ANY_VALUE, which is the least; of truth values FALSE is the least."""
@@ -462,8 +489,8 @@ class _Parts:
             return Column(name, value.kind, growth=growth)
         return replace(self.schema[tree.name], name=name, kind=value.kind, growth=growth)
 
-    def _summed(self, tree: exp.Expression, word: str) -> tuple[exp.Column, bool]:
-        """What is added, in integers: truth values as 0 and 1, floats on the grid; and whether these are the values."""
+    def _summed(self, tree: exp.Expression, word: str) -> tuple[exp.Column, exp.Expression | None]:
+        """What is added, in integers: truth values as 0 and 1, and floats in steps of the grid, then with that step."""
         kind = read(tree, self.schema).kind
         if not kind.numeric and kind is not Kind.BOOLEAN:
             raise WrongKindError(
@@ -472,7 +499,9 @@ class _Parts:
             )
         if kind is Kind.BOOLEAN:
             tree = exp.Cast(this=exp.paren(tree.copy()), to=exp.DataType.build("BIGINT"))
-        return self.argument(_on_grid(tree) if kind is Kind.NUMBER else tree)[0], kind is not Kind.NUMBER
+        if kind is not Kind.NUMBER:
+            return self.argument(tree)[0], None
+        return self.argument(_on_grid(tree))[0], exp.Literal.number(repr(_STEP))
 
 
 _MAKERS: dict[type[Any], Callable[[_Parts, Any, exp.Expression, Any, str], exp.Expression]] = {
@@ -484,6 +513,17 @@ _MAKERS: dict[type[Any], Callable[[_Parts, Any, exp.Expression, Any, str], exp.E
     exp.LogicalOr: _Parts.truth,
     exp.LogicalAnd: _Parts.truth,
 }
+
+
+def _saturated(name: str) -> exp.Expression:
+    """A sum as a 64-bit integer: beyond these, the last of them."""
+    low, high, value = constant(SMALLEST_INTEGER, Kind.INTEGER), whole(2**63 - 1), column(name)
+    return (
+        exp.case()
+        .when(exp.GT(this=value.copy(), expression=high.copy()), high.copy())
+        .when(exp.LT(this=value.copy(), expression=low.copy()), low.copy())
+        .else_(typed(value.copy(), BIGINT))
+    )
 
 
 def _where(tree: exp.Expression, condition: Any) -> exp.Expression:

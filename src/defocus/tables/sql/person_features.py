@@ -13,7 +13,7 @@ from defocus.errors import InvalidParameterError, UnsupportedSqlError
 from defocus.tables.person_features import aggregate_above, aggregated, is_of_group, outside_groups, replaced, windowed
 from defocus.tables.sql.grouping import Key, grouped
 from defocus.tables.sql.parser import canonical
-from defocus.tables.sql.query import Named, Scope, matching
+from defocus.tables.sql.query import Named, Scope, matching, unused
 
 __all__ = ["inside_aggregates", "of_each_person", "with_windows"]
 
@@ -95,10 +95,12 @@ def of_each_person(scope: Scope, select: exp.Select, name: str) -> Scope:
             )
         names[called] = inner
     features = {called: _over_keys(scope, inner, keys, person) for called, inner in names.items()}
-    condition = "" if having is None else _free("having", names)
+    condition = unused("having", list(names))
     if having is not None:
         features[condition] = _over_keys(scope, _unaliased(scope, trees[-1], names), keys, person)
-    wanted = {_named(called, by, i): tree for i, (called, tree) in enumerate(features.items())}
+    wanted: dict[str, exp.Expression] = {}
+    for called, tree in features.items():  # a key may be called as a feature is
+        wanted[unused(called, [*by, *wanted])] = tree
     rows, finished = aggregated(scope.rows, [one for one in by if one != person], wanted)
     made = dict(zip(features, finished, strict=True))
     kept = tuple(one for one in scope.conditions if all(own.name in by for own in one.find_all(exp.Column)))
@@ -162,15 +164,3 @@ def _unaliased(scope: Scope, tree: exp.Expression, names: dict[str, exp.Expressi
     made = tree.copy().transform(meant)
     assert isinstance(made, exp.Expression)  # noqa: S101  # what transform gives
     return made
-
-
-def _free(name: str, taken: dict[str, exp.Expression]) -> str:
-    while matching(exp.to_identifier(name), list(taken)):
-        name += "_"
-    return name
-
-
-def _named(called: str, by: Sequence[str], place: int) -> str:
-    """What the column of a feature is called: as in the query, unless a key is called so."""
-    folded = [one.casefold() for one in by]
-    return called if called and called.casefold() not in folded else f"feature {place}"

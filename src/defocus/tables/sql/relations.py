@@ -256,16 +256,16 @@ def from_clause(select: exp.Select, catalogue: Catalogue) -> tuple[Scope, Catalo
         scope = joined(scope, _table(join.this, tables), join)
     condition = select.args.get("where")
     if condition is not None:
-        if any(is_aggregate(node) for node in condition.walk()):
-            raise UnsupportedSqlError(
-                "An aggregate in WHERE", why="WHERE is about single rows", fix="write the condition in HAVING."
-            )
         if condition.find(exp.Window) is not None:
             raise UnsupportedSqlError(
                 "A window function in WHERE",
                 why="WHERE comes before windows",
                 fix="name it in a sub-query, and filter outside: SELECT … FROM (SELECT …, LAG(x) OVER (…) AS y …) WHERE"
                 " y > 0.",
+            )
+        if any(is_aggregate(node) for node in condition.walk()):
+            raise UnsupportedSqlError(
+                "An aggregate in WHERE", why="WHERE is about single rows", fix="write the condition in HAVING."
             )
         scope = scope.where(condition.this)
     return scope, tables
