@@ -187,8 +187,8 @@ def features_of_a_person(table: Any) -> Any:
     words = made.group_by("word", keys=["a", "b", None])
     text = (
         "SELECT COUNT(*) AS c, AVG(CASE WHEN g <= 30 THEN 1 ELSE 0 END) AS s FROM (SELECT person, DATE_DIFF('day',"
-        " LAG(t) OVER (PARTITION BY person ORDER BY t), t) AS g FROM v) JOIN (SELECT person, COUNT(*) AS n FROM v GROUP BY person"
-        " HAVING COUNT(*) > 1) w USING (person)"
+        " LAG(t) OVER (PARTITION BY person ORDER BY t), t) AS g FROM v) JOIN (SELECT person, COUNT(*) AS n FROM v"
+        " GROUP BY person HAVING COUNT(*) > 1) w USING (person)"
     )
     return [
         release(made.agg(**sums, people=dp.count_units())),

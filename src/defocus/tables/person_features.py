@@ -85,11 +85,12 @@ def per_person(rows: Rows, by: Sequence[str], features: Mapping[str, str]) -> Ro
 
 def derived(rows: Rows, columns: Mapping[str, str]) -> Rows:
     """More columns, each computed from the same row, or by window functions from the rows of the same person."""
-    trees = {name: _parsed(text) for name, text in columns.items() if isinstance(text, str) and "over" in text.lower()}
+    if not any("over" in str(text).lower() for text in columns.values()):
+        return rows.derive(columns)
+    trees = {name: _parsed(text) for name, text in columns.items()}
     if not any(tree.find(exp.Window) for tree in trees.values()):
         return rows.derive(columns)
     _check_names(columns, rows.schema.names)
-    trees = {name: trees[name] if name in trees else _parsed(text) for name, text in columns.items()}
     known = [own.name for own in rows.schema if own.kind is not Kind.OTHER]
     made, finished = windowed(rows, list(trees.values()), known, names=list(columns), explicit=False)
     return _shown(made, [*rows.schema.names, *columns], dict(zip(columns, finished, strict=True)), columns)

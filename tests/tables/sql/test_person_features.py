@@ -104,7 +104,7 @@ def test_a_count_needs_a_bound_that_is_declared_or_found() -> None:
             visits.sql_query(text)
         assert exact(visits, text, bounds="find") == {"a": [3.0]}
         bounded = "SELECT AVG(d) AS a FROM (SELECT patient, MAX(days) AS d FROM visits GROUP BY patient)"
-        assert visits.sql_query(bounded).preview(epsilon=1)
+        assert visits.sql_query(bounded).preview(epsilon=1).columns
 
 
 def test_conditions_on_other_columns_of_the_same_name_are_forgotten() -> None:
