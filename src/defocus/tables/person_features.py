@@ -177,8 +177,8 @@ def aggregated(
     words = f"one row for each {' and '.join(keys)}"
     after = rows.made(made.finished(select, keys), schema, made.read, [words], layers=_LAYERS)
     # A column of the name that divides the table need not be that column any more.
-    division = rows.division if rows.charged else None
-    return replace(after, division=division, single=not by), trees
+    division = rows.division if rows.division is not None and rows.division.chosen else None
+    return replace(after, division=division, single=rows.single or not by), trees
 
 
 def windowed(
