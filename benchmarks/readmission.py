@@ -2,9 +2,9 @@
 
 Run: python benchmarks/readmission.py [directory] [visits]   (the directory chooses the disk; ten million by default)
 
-Questions of a statistics office about generated visits of a hospital in a DuckDB file: the share of visits within thirty
-days of another, by a window over the visits of each patient, the share of patients who came back, and means of what each
-patient has in all, by GROUP BY. Both sides take turns; the quickest of several rounds is reported.
+Questions of a statistics office about generated visits of a hospital in a DuckDB file: the share of visits within
+thirty days of another, by a window over the visits of each patient, the share of patients who came back, and means of
+what each patient has in all, by GROUP BY. Both sides take turns; the quickest of several rounds is reported.
 """
 
 import json

@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -349,6 +350,30 @@ def test_nobody_moves_a_feature_further_than_planned(ask: Any, others: list[Row]
             assert far <= limit, (name, own)
             reached[name] = max(reached[name], math.sqrt(far / limit))
     assert max(reached.values()) > 0.9, reached
+
+
+@pytest.mark.parametrize("bound", [{"rows": 2}, {"rows": 2, "per_group": 1}, {"rows": 7}], ids=str)
+def test_rows_weigh_the_same_however_they_are_counted(any_engine: str, bound: dict[str, Any]) -> None:
+    assert any_engine
+    made = table([*person(ONE, 1), *person(ONE * 2, 2), *person(ONE, None)])
+    asked = made.bound(**bound).derive(before="LAG(y) OVER (ORDER BY y)").agg(n=dp.count(), s=dp.sum("before", 0, 2))
+    plan = asked.plan(epsilon=1)
+    assert asked.rows.counted is not None
+    counted = exact(asked, plan)
+    again = exact(replace(asked, rows=replace(asked.rows, counted=None)), plan)
+    assert {name: vector.tolist() for name, vector in counted.items()} == {
+        name: vector.tolist() for name, vector in again.items()
+    }
+
+
+def test_what_leaves_rows_out_forgets_how_many_there_were() -> None:
+    rows = derived(rows_of(ODD, "u", TYPES), {"before": "LAG(y) OVER (ORDER BY y)"})
+    assert rows.counted is not None
+    assert rows.derive({"after": "before + 1"}).counted == rows.counted
+    assert rows.derive({rows.counted.upper(): "before + 1"}).counted is None
+    assert rows.where("y > 0").counted is None
+    assert join_private(rows, per_person(rows, (), {"n": "COUNT(*)"}), "u", "inner").counted is None
+    assert join_public(rows, pa.table({"k": ["a"], "name": ["b"]}), "k", "inner").counted is None
 
 
 def test_nobody_who_is_missing_is_a_person() -> None:
