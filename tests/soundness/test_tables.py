@@ -213,6 +213,34 @@ def expressions(table: Any) -> Any:
     return [list(known.values()), release(made.agg(**counts)), release(table.where(either).agg(rows=dp.count()))]
 
 
+def features_of_a_person(table: Any) -> Any:
+    """Aggregates and windows over the rows of one person, of every kind of value, and the rows that they are beside."""
+    made = table.per_person(
+        visits="COUNT(*)", total="SUM(n)", mean="AVG(x)", kinds="COUNT(DISTINCT k)", word="MAX(k)", last="MAX(t)",
+        span="DATE_DIFF('day', MIN(t), MAX(t))", ever="BOOL_OR(x > 0.5)", power="SUM(x) * SUM(n)",
+    )  # fmt: skip
+    beside = table.derive(
+        gap="DATE_DIFF('day', LAG(t) OVER (ORDER BY t), t)", place="ROW_NUMBER() OVER (ORDER BY x DESC)",
+        so_far="SUM(n) OVER (ORDER BY t)", before="LAG(k, 2) OVER (ORDER BY n)", mean="AVG(x) OVER ()",
+    )  # fmt: skip
+    bounds = {"visits": (0, 9), "total": (0, 50), "mean": (0, 1), "span": (0, 99), "power": (0, 9)}
+    sums = {name: dp.mean(name, *ends) for name, ends in bounds.items()}
+    words = made.group_by("word", keys=["a", "b", None])
+    text = (
+        "SELECT COUNT(*) AS c, AVG(CASE WHEN g <= 30 THEN 1 ELSE 0 END) AS s FROM (SELECT person, DATE_DIFF('day',"
+        " LAG(t) OVER (PARTITION BY person ORDER BY t), t) AS g FROM v) JOIN (SELECT person, COUNT(*) AS n FROM v"
+        " GROUP BY person HAVING COUNT(*) > 1) w USING (person)"
+    )
+    return [
+        release(made.agg(**sums, people=dp.count_units())),
+        release(words.agg(rows=dp.count(), kinds=dp.sum("kinds", 0, 3))),
+        release(beside.agg(gap=dp.mean("gap", 0, 99), place=dp.sum("place", 0, 9), so_far=dp.mean("so_far", 0, 50))),
+        release(beside.where("place = 1").agg(rows=dp.count(), before=dp.count("before"), mean=dp.mean("mean", 0, 1))),
+        release(table.per_person("k", n="COUNT(*)").group_by("k").agg(n=dp.sum("n", 0, 5))),
+        attempt(lambda: shown(table.sql(text, epsilon=3))),
+    ]
+
+
 def joins(table: Any) -> Any:
     wards = {"k": ["a", "b"], "size": [1, 2]}
     joined = table.join(pa.table(wards), on="k")
@@ -256,11 +284,11 @@ def a_report(table: Any) -> Any:
 QUESTIONS = (
     all_aggregates, all_aggregates_with_gaussian_noise, found_groups, groups_by_every_kind, found_bounds,
     a_found_bound, a_bound_by_sampling, a_cube, the_most_frequent, hypotheses, a_survival_curve, models, sql, joins,
-    remaining, a_request, a_report,
+    features_of_a_person, remaining, a_request, a_report,
 )  # fmt: skip
 
 
-LONG = (found_bounds, all_aggregates_with_gaussian_noise, groups_by_every_kind, a_report)
+LONG = (found_bounds, all_aggregates_with_gaussian_noise, groups_by_every_kind, features_of_a_person, a_report)
 
 
 @pytest.mark.parametrize(

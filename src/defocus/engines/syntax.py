@@ -37,6 +37,7 @@ __all__ = [
     "hoisted",
     "is_mild",
     "is_native",
+    "is_wide",
     "lower",
     "mild",
     "named",
@@ -47,6 +48,7 @@ __all__ = [
     "sub",
     "typed",
     "whole",
+    "wide",
 ]
 
 
@@ -129,6 +131,17 @@ def mild(sum_or_product: exp.Expression) -> exp.Expression:
 def is_mild(node: exp.Expression) -> bool:
     """Whether arithmetic is known to be harmless."""
     return bool(node.meta.get("mild"))
+
+
+def wide(total: exp.Expression) -> exp.Expression:
+    """The same sum of 64-bit integers, of which an engine must not fail where 64 bits do not hold it."""
+    total.meta["wide"] = True
+    return total
+
+
+def is_wide(node: exp.Expression) -> bool:
+    """Whether a sum may be beyond 64 bits."""
+    return bool(node.meta.get("wide"))
 
 
 @final

@@ -65,7 +65,7 @@ class Measuring:
         rows, by, bound = self.groups.rows, self.groups.by, self.groups.bound
         keys = [f"k{i}" for i in range(len(by))]
         columns = [named(column(name), key) for name, key in zip(by, keys, strict=True)]
-        if rows.unit is None:
+        if rows.unit is None or rows.single:
             people = rows.select(columns)
         else:
             pairs = rows.select([*columns, named(column(rows.unit), "unit")]).distinct()

@@ -12,8 +12,10 @@ Guarantee:
     What is computed from the rows of some parts depends on those units only that have a row of the opened table in
     them. Filters, derived columns and public joins turn one row into at most one of the same unit, and no step can
     replace the column that divides. A private join adds columns of the same person's other rows to rows that are
-    there: nobody without a row in the part comes in, whatever other tables hold about them. The rows of another
-    private table are divided by nothing, also when they are joined with those of a part, and count for everybody.
+    there: nobody without a row in the part comes in, whatever other tables hold about them. So do windows over one
+    person's rows; rows of each person that groups make are divided no more, since a column of theirs can have any
+    name. The rows of another private table are divided by nothing, also when they are joined with those of a part, and
+    count for everybody.
 
     A label is the one text of a value of the column's kind, which the ledger holds fixed, so different labels select
     different rows: 1 and "1" are one label of an integer column, and 1.0 is none. Numbers with a fraction and moments

@@ -213,7 +213,7 @@ class Query:
         said: list[str] = [*part_rules(rows)]
         if bound is not None:
             if self.arrangement.counts_rows and not (found and bound.find):
-                said.append(Rule(_bounding(rows, bound), bias.of_rows))
+                said.append(Rule(_bounding(rows, bound), Effect.READ if rows.single else bias.of_rows))
             if self.by and (groups := _grouping(rows, bound, keys, self.arrangement)):
                 said.append(Rule(groups, Effect.BOUND))
             said.append(f"rows without a {rows.unit} belong to nobody and are left out")
@@ -247,6 +247,8 @@ def printable(text: str) -> str:
 
 
 def _bounding(rows: Rows, bound: Bound) -> str:
+    if rows.single:
+        return f"each {rows.unit} is one row, so nobody counts with more"
     if bound.by == "sampling":
         return f"one {rows.unit} counts with at most {bound}; which ones is chosen at random"
     most = str(replace(bound, groups=None)) if bound.find or bound.rows is not None else str(bound)

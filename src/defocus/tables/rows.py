@@ -1,6 +1,7 @@
 """The rows a question is about: one private table, filtered, with derived columns and joined tables.
 
-Every step turns one row into at most one row of the same person, so nothing here needs a budget.
+Every step turns one row into at most one row of the same person, or a person's rows into rows of that person
+(:mod:`defocus.tables.person_features`), so nothing here needs a budget.
 """
 
 import hashlib
@@ -62,6 +63,10 @@ class Rows:
     """How many layers that made."""
     division: Division | None = None
     """Follows the rows it is about through every step; those of another table keep their own, which is none."""
+    single: bool = False
+    """Whether nobody has more than one row, so that no bound on contributions is needed."""
+    counted: str | None = None
+    """A column of the relation, and not of the schema, with the number of rows of the row's person, if there is one."""
 
     @property
     def charged(self) -> tuple[str, ...]:
@@ -90,8 +95,8 @@ class Rows:
         kept = self._select(self.schema.names).where(condition.condition, copy=False)
         return self._then(kept, [condition], [f"only rows where {condition.text}"])
 
-    def derive(self, columns: Mapping[str, str]) -> "Rows":
-        """More columns, each computed from the same row."""
+    def derive(self, columns: Mapping[str, str | Expression], kept: Sequence[str] | None = None) -> "Rows":
+        """More columns, each computed from the same row; only those of them and of the others that are ``kept``."""
         self._after(1)  # before anything is read
         derived: dict[str, Expression] = {}
         for name, text in columns.items():
@@ -100,14 +105,18 @@ class Rows:
                     f"A derived column cannot be called {name!r:.60}.",
                     fix="give it a name that the table does not have.",
                 )
-            derived[name] = expression(text, self.schema)
+            derived[name] = text if isinstance(text, Expression) else expression(text, self.schema)
         schema = Schema((*self.schema, *(_column(name, value) for name, value in derived.items())))
+        if kept is not None:
+            schema = Schema(schema[name] for name in kept)
         _refuse_long(schema)
-        select = self._select(self.schema.names)
-        for name, value in derived.items():
-            select = select.select(named(value.sql, name), copy=False)
+        taken = {name.casefold() for name in derived}
+        counted = None if self.counted is None or self.counted.casefold() in taken else self.counted
+        select = self._select([] if counted is None else [counted])
+        for name in schema.names:
+            select = select.select(named(derived[name].sql, name) if name in derived else column(name), copy=False)
         words = [f"{name} is {value.text}" for name, value in derived.items()]
-        return replace(self._then(select, list(derived.values()), words), schema=schema)
+        return replace(self._then(select, list(derived.values()), words), schema=schema, counted=counted)
 
     def select(self, columns: Sequence[exp.Expression]) -> exp.Select:
         """The given expressions over rows that belong to somebody."""
@@ -129,10 +138,18 @@ class Rows:
         """How many steps there are after a join with rows that have taken some already, unless they are too many."""
         return self._after(_JOIN + other)
 
-    def joined(self, relation: exp.Expression, schema: Schema, words: str, steps: int) -> "Rows":
+    def joined(self, relation: exp.Expression, schema: Schema, words: str, steps: int, *, single: bool) -> "Rows":
         """These rows after a join, which must keep every row with its person."""
         _refuse_long(schema)
-        return replace(self, relation=relation, schema=schema, words=(*self.words, words), steps=steps)
+        told = (*self.words, words)
+        return replace(self, relation=relation, schema=schema, words=told, steps=steps, single=single, counted=None)
+
+    def made(
+        self, select: exp.Select, schema: Schema, read: Sequence[Expression], words: Sequence[str], *, layers: int
+    ) -> "Rows":
+        """Rows that a statement makes of these, each of the person whose rows it is made of."""
+        _refuse_long(schema)
+        return replace(self._then(select, read, words, layers), schema=schema)
 
     def _after(self, more: int) -> int:
         """How many steps there are after more of them, unless they are too many."""
@@ -150,10 +167,10 @@ class Rows:
     def _from(self) -> exp.Expression:
         return rows_of(self.relation)
 
-    def _then(self, select: exp.Select, read: Sequence[Expression], words: Sequence[str]) -> "Rows":
+    def _then(self, select: exp.Select, read: Sequence[Expression], words: Sequence[str], layers: int = 1) -> "Rows":
         levels = max((_levels(tree) for one in read for tree in (one.sql, one.condition)), default=0)
-        steps = self._after(1 + max(0, levels - _DEEP) // 4)
-        return replace(self, relation=select, words=(*self.words, *words), steps=steps)
+        steps = self._after(layers + max(0, levels - _DEEP) // 4)
+        return replace(self, relation=select, words=(*self.words, *words), steps=steps, counted=None)
 
 
 def _column(name: str, value: Expression) -> Column:
@@ -206,7 +223,7 @@ def join_public(rows: Rows, other: Any, on: object, how: object) -> Rows:
     # Its content is part of the name, so that two questions about different public tables can be told apart.
     published = rows.engine.publish(f"joined {_digest(kept)}", kept)
     words = f"joined with {opened.description} on {', '.join(names)}"
-    return _joined(rows, published, added, on=names, side=side, words=words, steps=steps)
+    return _joined(rows, published, added, on=names, side=side, words=words, steps=steps, single=rows.single)
 
 
 def join_private(rows: Rows, other: Rows, on: object, how: object) -> Rows:
@@ -235,11 +252,20 @@ def join_private(rows: Rows, other: Rows, on: object, how: object) -> Rows:
     added = [theirs for theirs in other.schema if theirs.name not in names and theirs.kind is not Kind.OTHER]
     relation = other.select([column(name) for name in (*names, *(theirs.name for theirs in added))])
     words = "; ".join(("joined with another private table of the same people", *other.words))
-    return _joined(rows, relation.subquery(), added, on=names, side=side, words=words, steps=steps)
+    single = rows.single and other.single
+    return _joined(rows, relation.subquery(), added, on=names, side=side, words=words, steps=steps, single=single)
 
 
 def _joined(
-    rows: Rows, right: exp.Expression, added: Sequence[Column], *, on: Sequence[str], side: str, words: str, steps: int
+    rows: Rows,
+    right: exp.Expression,
+    added: Sequence[Column],
+    *,
+    on: Sequence[str],
+    side: str,
+    words: str,
+    steps: int,
+    single: bool,
 ) -> Rows:
     schema = Schema((*rows.schema, *added))
     left = rows.select([column(name) for name in rows.schema.names])
@@ -252,7 +278,7 @@ def _joined(
         .from_(sub(left, "l"), copy=False)
         .join(other, on=exp.and_(*same), join_type=side, copy=False)
     )
-    return rows.joined(relation, schema, words, steps)
+    return rows.joined(relation, schema, words, steps, single=single)
 
 
 def _digest(table: pa.Table) -> str:

@@ -16,6 +16,7 @@ from defocus.tables.examples import Examples, examples_of
 from defocus.tables.inference import Asked, chi_squared, independent, mean_test, rank_test, survival
 from defocus.tables.keys import DECLARED, EVERYTHING, Keys, declared_keys, key_columns, public_keys
 from defocus.tables.parts import restricted, whats_left
+from defocus.tables.person_features import derived, per_person
 from defocus.tables.planner import plan_measurements
 from defocus.tables.query import Query
 from defocus.tables.reading import Reading
@@ -85,8 +86,23 @@ class Table:
         return replace(self, rows=restricted(self.rows, values))
 
     def derive(self, **columns: str) -> "Table":
-        """More columns, each computed from the same row: ``derive(decade="age // 10")``."""
-        return replace(self, rows=self.rows.derive(columns))
+        """More columns, each computed from the same row: ``derive(decade="age // 10")``.
+
+        Window functions look at the other rows of the same person, by whom they are always partitioned:
+        ``derive(gap="DATE_DIFF('day', LAG(day) OVER (ORDER BY day), day)")``.
+        """
+        return replace(self, rows=derived(self.rows, columns))
+
+    def per_person(self, *by: str, **features: str) -> "Table":
+        """One row for each person, with features of all rows of that person; for ``by``, for each of these values.
+
+        Features are exact aggregates, written as text: ``per_person(visits="COUNT(*)", cost="SUM(cost)")``. They are
+        private columns like all others, and nothing is released. A person is one row afterwards, so no bound on
+        contributions is needed; with ``by``, as in ``per_person("ward", visits="COUNT(*)")``, a person may have
+        several rows, and the bound is that of the table.
+        """
+        names = _names(by, "per_person", fix="name a column.") if by else ()
+        return replace(self, rows=per_person(self.rows, names, features))
 
     def other(self, name: str) -> "Table":
         """Another private table about the same people, which charges the same ledger."""
@@ -154,7 +170,9 @@ class Table:
         """
         names = _names(columns, "cube", fix="name at least one with a declared domain.")
         chosen = key_columns(self.schema.usable(name) for name in names)
-        bound = Bound(rows=DEFAULT_ROWS) if self.contribution is None and self.rows.unit is not None else _bounded(self)
+        bound = _bounded(self)
+        if bound is not None and bound.find and self.contribution is None:
+            bound = Bound(rows=DEFAULT_ROWS)
         if bound is not None and bound.find:
             raise InvalidParameterError("A cube needs a bound that is known.", fix="give it with bound(rows=…).")
         book = self.ledger.about(*self.rows.charged)
@@ -457,7 +475,12 @@ def _query(
 
 
 def _bounded(table: Table) -> Bound | None:
-    """What one person may contribute; the default where nobody said, nothing where each row is a unit."""
+    """What one person may contribute; the default where nobody said, nothing where each row is a unit.
+
+    Where a person is one row, that is all there is to bound, whatever was said about more of them.
+    """
+    if table.rows.single:
+        return Bound(rows=1)
     if table.contribution is None and table.rows.unit is not None:
         return Bound(find=True)
     return table.contribution

@@ -156,11 +156,14 @@ class Groups:
 
     def weighted(self, values: Mapping[str, exp.Expression], grid: int, chance: RowSampler) -> exp.Select:
         """One row for each row that counts: ``g``, its weight ``w``, and ``values``."""
-        if self.bound is None:
+        if self.bound is None or self.rows.single:  # under every bound one row of a person is a full row
             return self.plain({**values, "w": whole(grid)}, unit=False)
         if self.bound.by == "sampling":
             return self._sampled(values, grid, chance)
-        if self.rows.engine.reads_once:
+        if self.rows.counted is not None and self.published is None and self.bound.per_group is None:
+            weight = _share(grid * self.bound.total, column(self.rows.counted), self.bound.total)
+            return self.plain({**values, "w": weight}, unit=False)
+        if self._once:
             return self._beside(values, grid)
         if self.bound.per_group is None:
             return self._joined(values, self._by_person(grid), ("unit",))
@@ -168,7 +171,7 @@ class Groups:
 
     def people(self, grid: int, chance: RowSampler) -> exp.Select:
         """One row for each person in each group: ``g`` and the person's weight ``w`` there."""
-        if self.bound is None:
+        if self.bound is None or self.rows.single:
             return self.plain({"w": whole(grid)}, unit=False)
         pairs = exp.select(column("unit"), column("g")).distinct().from_(self._inner({}), copy=False)
         most = self.bound.people_in
@@ -176,7 +179,7 @@ class Groups:
             return exp.select(column("g"), named(whole(grid), "w")).from_(sub(pairs, "d"), copy=False)
         if self.bound.by == "sampling":
             return _full(chance.pairs(pairs, most), ("g",), grid)
-        if self.rows.engine.reads_once:
+        if self._once:
             share = _share(grid * most, over(exp.Count(this=exp.Star(), big_int=True), "unit"), most)
             return exp.select(column("g"), named(share, "w")).from_(sub(pairs, "d"), copy=False)
         shares = (
@@ -189,6 +192,11 @@ class Groups:
             .from_(sub(pairs, "r"), copy=False)
             .join(sub(shares, "c"), on=_same("unit"), copy=False)
         )
+
+    @property
+    def _once(self) -> bool:
+        """Whether rows are counted beside each of them, since reading them is dear: windows in them are, say."""
+        return self.rows.engine.reads_once or self.rows.relation.find(exp.Window) is not None
 
     def _inner(self, values: Mapping[str, exp.Expression]) -> exp.Subquery:
         return sub(self.plain(values), "i")

@@ -4,6 +4,7 @@ import pytest
 from sqlglot import exp
 
 from defocus.engines.spark.dialect import lowered
+from defocus.engines.syntax import wide
 from defocus.tables import Column, Kind, Schema
 from defocus.tables.expressions import expression
 
@@ -51,6 +52,12 @@ def test_moments_have_no_zone() -> None:
 def test_rows_numbered_in_no_order_are_numbered_in_one_that_says_nothing() -> None:
     window = exp.Window(this=exp.RowNumber(), partition_by=[exp.column("u", quoted=True)])
     assert written(window) == "ROW_NUMBER() OVER (PARTITION BY `u` ORDER BY `u`)"
+
+
+def test_a_sum_that_may_be_beyond_64_bits_is_one_of_decimals() -> None:
+    total = exp.Sum(this=exp.column("n", quoted=True))
+    assert written(total) == "SUM(`n`)"
+    assert written(wide(total)) == "SUM(CAST(`n` AS DECIMAL(38, 0)))"
 
 
 def test_a_backslash_is_a_backslash() -> None:

@@ -63,7 +63,7 @@ REFUSED = {
     "SELECT COUNT(*) FROM wards": "FROM wards first",
     "SELECT COUNT(*) FROM wards JOIN visits USING (ward)": "FROM wards first",
     "SELECT COUNT(*) FROM (SELECT ward FROM wards)": "FROM wards first",
-    "SELECT AVG(n) FROM (SELECT patient, COUNT(*) AS n FROM visits GROUP BY patient)": "GROUP BY in a sub-query",
+    "SELECT AVG(n) FROM (SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward)": "GROUP BY in a sub-query without",
     "SELECT AVG(n) FROM (SELECT COUNT(*) AS n FROM visits)": "An aggregate in a sub-query",
     "SELECT COUNT(*) FROM (SELECT age FROM visits HAVING TRUE)": "HAVING in a sub-query",
     "SELECT COUNT(*) FROM (SELECT age FROM visits LIMIT 10)": "LIMIT in a sub-query",

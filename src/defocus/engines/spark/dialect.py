@@ -6,7 +6,7 @@ those of IEEE 754, NaN equals itself and is larger than all others, as in DuckDB
 * FLOOR, CEIL and ROUND, which give integers or go through decimal digits, and fail on large floats;
 * casts that may fail (:mod:`~defocus.engines.spark.types`), and those of floats to integers, which truncate;
 * upper and lower case of each character by itself; moments, which have no zone here; a power of one;
-* windows whose rows are numbered in no order.
+* windows whose rows are numbered in no order, and sums of integers that fail beyond 64 bits.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from defocus.engines.schema import cased
 from defocus.engines.spark import types
-from defocus.engines.syntax import FLOAT, INTEGER, NUMERIC, TEXT_TYPES, Kinds, Rule, constant, lower
+from defocus.engines.syntax import FLOAT, INTEGER, NUMERIC, TEXT_TYPES, Kinds, Rule, constant, is_wide, lower
 from defocus.engines.syntax import fill_spark as fill
 
 __all__ = ["lowered"]
@@ -133,6 +133,13 @@ def _window(node: exp.Window, _: Kinds) -> exp.Expression:
     return node
 
 
+def _sum(node: exp.Sum, _: Kinds) -> exp.Expression:
+    """A sum that may be beyond 64 bits is one of decimals, where Spark would fail; others are as they are."""
+    if is_wide(node):
+        node.set("this", exp.cast(node.this, "DECIMAL(38, 0)"))
+    return node
+
+
 def _call(name: str, *arguments: exp.Expression) -> exp.Expression:
     return exp.Anonymous(this=name, expressions=list(arguments))
 
@@ -151,4 +158,5 @@ _RULES: dict[type[exp.Expression], Rule] = {
     exp.DateDiff: _between_moments,
     exp.Length: _length,
     exp.Window: _window,
+    exp.Sum: _sum,
 }

@@ -39,7 +39,12 @@ _CONSTRUCTS: tuple[tuple[tuple[type[Any], ...], str, str, str], ...] = (
         _ONE_ROW,
         "join first, or write the values as constants: x IN (1, 2).",
     ),
-    ((exp.Window, exp.WithinGroup), "A window function", _ONE_ROW, "aggregate with group_by(...).agg(...)."),
+    (
+        (exp.Window, exp.WithinGroup),
+        "A window function",
+        _ONE_ROW,
+        "aggregate with group_by(...).agg(...); a window over one person's rows is a column of its own: derive(...).",
+    ),
     (
         (exp.Filter, exp.AggFunc),
         "An aggregate",

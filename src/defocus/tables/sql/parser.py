@@ -46,7 +46,10 @@ _CONSTRUCTS: tuple[tuple[tuple[type[Any], ...], str, str, str], ...] = (
         (exp.Window, exp.WindowSpec),
         "A window function",
         _OTHER_ROWS,
-        "aggregate with GROUP BY; order the released rows with ORDER BY.",
+        (
+            "order the released rows with ORDER BY; a window over one person's rows goes into an aggregate,"
+            " AVG(LAG(x) OVER (PARTITION BY person ORDER BY day)), or into a sub-query."
+        ),
     ),
     (
         (exp.TableSample,),
@@ -103,15 +106,10 @@ _PARTS = {
         "it would show which values exist",
         "write SELECT ward, COUNT(*) … GROUP BY ward, and pass delta= to find the groups.",
     ),
-    "group": (
-        "GROUP BY in a sub-query",
-        "its rows would mix people and depend on noise-free counts",
-        "group in the outer SELECT; a condition on groups goes into HAVING.",
-    ),
     "having": (
         "HAVING in a sub-query",
-        "it needs groups, which only the outer SELECT has",
-        "move it to the outer SELECT.",
+        "it needs groups",
+        "move it to the outer SELECT, or write GROUP BY the person before it.",
     ),
     "order": (
         "ORDER BY in a sub-query",
@@ -133,7 +131,7 @@ def refuse_constructs(tree: exp.Expression) -> None:
     """Refuse what has no place anywhere in a query."""
     for node in tree.walk():
         for kinds, construct, why, fix in _CONSTRUCTS:
-            if isinstance(node, kinds):
+            if isinstance(node, kinds) and not _of_rows(node, tree):
                 raise UnsupportedSqlError(construct, why=why, fix=fix)
         if isinstance(node, exp.With) and node.args.get("recursive"):
             raise UnsupportedSqlError(
@@ -153,17 +151,27 @@ def refuse_constructs(tree: exp.Expression) -> None:
             )
 
 
+def _of_rows(node: exp.Expression, tree: exp.Expression) -> bool:
+    """Whether a window function is about rows that are not shown: in a sub-query, or inside an aggregate."""
+    if isinstance(node, exp.WindowSpec):
+        return isinstance(node.parent, exp.Window)
+    if not isinstance(node, exp.Window) or node.args.get("over") is None:
+        return False
+    above = node.find_ancestor(exp.AggFunc, exp.Filter, exp.Select)
+    return above is not None and above is not tree
+
+
 def _in_place(node: exp.Query) -> bool:
     """Whether a SELECT stands where one belongs: at the top, in FROM, JOIN or WITH, or in its parentheses."""
     return node.parent is None or isinstance(node.parent, exp.From | exp.Join | exp.CTE | exp.Subquery)
 
 
 def refuse_inside(select: exp.Select) -> None:
-    """Refuse parts of a sub-query that are not about single rows."""
+    """Refuse parts of a sub-query that are not about single rows, or about the rows of one person."""
     for part, (construct, why, fix) in _PARTS.items():
-        if select.args.get(part):
+        if select.args.get(part) and not (part == "having" and select.args.get("group")):
             raise UnsupportedSqlError(construct, why=why, fix=fix)
-    only(select, "A sub-query", "expressions", "from_", "joins", "where", "with_")
+    only(select, "A sub-query", "expressions", "from_", "joins", "where", "with_", "group", "having")
 
 
 def only(node: exp.Expression, called: str, *names: str) -> None:

@@ -19,6 +19,7 @@ from defocus.errors import InvalidParameterError, UnknownColumnError, Unsupporte
 from defocus.tables.rows import Rows, join_private, join_public
 from defocus.tables.sql.aggregates import is_aggregate
 from defocus.tables.sql.parser import only, refuse_inside
+from defocus.tables.sql.person_features import of_each_person, with_windows
 from defocus.tables.sql.query import Named, Scope, matching, unused
 
 __all__ = ["Catalogue", "Public", "from_clause", "joined", "public_table", "renamed"]
@@ -83,7 +84,8 @@ def renamed(rows: Rows, names: Mapping[str, str]) -> Rows:
     kept = [own for own in rows.schema if own.name in names]
     relation = rows.select([named(column(one.name), names[one.name]) for one in kept])
     schema = Schema(replace(one, name=names[one.name]) for one in kept)
-    return replace(rows, relation=relation, schema=schema, unit=None if rows.unit is None else names[rows.unit])
+    unit = None if rows.unit is None else names[rows.unit]
+    return replace(rows, relation=relation, schema=schema, unit=unit, counted=None)
 
 
 def joined(scope: Scope, right: Scope | Public, join: exp.Join) -> Scope:
@@ -254,6 +256,13 @@ def from_clause(select: exp.Select, catalogue: Catalogue) -> tuple[Scope, Catalo
         scope = joined(scope, _table(join.this, tables), join)
     condition = select.args.get("where")
     if condition is not None:
+        if condition.find(exp.Window) is not None:
+            raise UnsupportedSqlError(
+                "A window function in WHERE",
+                why="WHERE comes before windows",
+                fix="name it in a sub-query, and filter outside: SELECT … FROM (SELECT …, LAG(x) OVER (…) AS y …) WHERE"
+                " y > 0.",
+            )
         if any(is_aggregate(node) for node in condition.walk()):
             raise UnsupportedSqlError(
                 "An aggregate in WHERE", why="WHERE is about single rows", fix="write the condition in HAVING."
@@ -317,7 +326,7 @@ def _called(node: exp.Expression) -> str:
 
 
 def _sub_query(node: exp.Expression, tables: Catalogue, name: str) -> Scope:
-    """A SELECT of single rows: some columns, derived ones, and a condition."""
+    """A SELECT of single rows, some columns, derived ones, and a condition; or of rows of each person."""
     while isinstance(node, exp.Subquery):
         only(node, "A sub-query", "this")
         node = node.this
@@ -326,10 +335,13 @@ def _sub_query(node: exp.Expression, tables: Catalogue, name: str) -> Scope:
             f"{node.key.upper()[:40]} as a table", why="only SELECT makes rows", fix="write a SELECT."
         )
     refuse_inside(node)
-    scope, _ = from_clause(node, tables)
+    bare, _ = from_clause(node, tables)
+    if node.args.get("group") is not None:
+        return of_each_person(bare, node, name)
+    scope, items = with_windows(bare, node.expressions)
     shown: dict[str, str] = {}
-    for item in node.expressions:
-        scope, added = _items(scope, item)
+    for item in items:
+        scope, added = _items(scope, item, bare)
         for called, physical in added:
             if matching(exp.to_identifier(called), list(shown)):
                 raise InvalidParameterError(
@@ -339,18 +351,18 @@ def _sub_query(node: exp.Expression, tables: Catalogue, name: str) -> Scope:
     return replace(scope, tables=(Named(name, shown),))
 
 
-def _items(scope: Scope, item: exp.Expression) -> tuple[Scope, list[tuple[str, str]]]:
-    """The columns that one item of a sub-query shows."""
+def _items(scope: Scope, item: exp.Expression, bare: Scope) -> tuple[Scope, list[tuple[str, str]]]:
+    """The columns that one item of a sub-query shows; a star stands for those that are there without the items."""
     if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
         star = item if isinstance(item, exp.Star) else item.this
         only(star, "A star")
-        return scope, _starred(scope, item.args.get("table"))
+        return scope, _starred(bare, item.args.get("table"))
     inner, alias = (item.this, item.args["alias"].name) if isinstance(item, exp.Alias) else (item, "")
     if any(is_aggregate(node) for node in inner.walk()):
         raise UnsupportedSqlError(
             "An aggregate in a sub-query",
             why="its value would depend on many people, without noise",
-            fix="aggregate in the outer SELECT.",
+            fix=f"aggregate in the outer SELECT, or for each person: GROUP BY {scope.rows.unit or 'person'}."[:300],
         )
     if isinstance(inner, exp.Column):
         column = scope.column(inner)

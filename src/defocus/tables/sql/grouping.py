@@ -1,0 +1,109 @@
+"""GROUP BY: columns, expressions, aliases and ordinals, each as a column of the rows."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+from sqlglot import exp
+
+from defocus.engines.schema import Column
+from defocus.errors import InvalidParameterError, UnsupportedSqlError
+from defocus.tables.sql.aggregates import is_aggregate
+from defocus.tables.sql.parser import canonical, only
+from defocus.tables.sql.query import Scope, matching
+
+__all__ = ["Key", "grouped", "ordinal"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key: what it is called, the column of the rows that holds it, and its tree over the columns of the rows."""
+
+    name: str
+    column: Column
+    tree: exp.Expression
+
+    @property
+    def physical(self) -> str:
+        """The column of the rows."""
+        return self.column.name
+
+    @property
+    def text(self) -> str:
+        """The tree as text, by which it is recognised elsewhere in the query."""
+        return canonical(self.tree)
+
+
+def grouped(tree: exp.Select, scope: Scope) -> tuple[Scope, tuple[Key, ...]]:
+    """The keys of a query, and the scope with columns for those that are expressions."""
+    clause = tree.args.get("group")
+    if clause is None:
+        return scope, ()
+    only(clause, "GROUP BY", "expressions", "all")
+    items = list(tree.expressions)
+    wanted = list(clause.expressions)
+    if clause.args.get("all"):
+        wanted = [_inner(item) for item in items if not any(is_aggregate(node) for node in item.walk())]
+    extended, keys = scope, list[Key]()
+    for node in wanted:
+        name, expression = _meant(node, items, scope)
+        key_tree = scope.resolved(expression)
+        if isinstance(expression, exp.Column):
+            column = scope.column(expression)
+            name = column.name if column.name.casefold() == name.casefold() else name
+        else:
+            extended, column = extended.derived(name, expression)
+        key = Key(name, column, key_tree)
+        if any(key.text == other.text for other in keys):
+            raise InvalidParameterError(f"{name!r:.60} is twice in GROUP BY.", fix="name each key once.")
+        keys.append(key)
+    return extended, tuple(keys)
+
+
+def ordinal(node: exp.Literal, items: Sequence[exp.Expression], word: str) -> exp.Expression:
+    """The item that a number in GROUP BY or ORDER BY stands for."""
+    place = int(node.name) if node.name.isdecimal() and len(node.name) < 6 else 0
+    if not 1 <= place <= len(items):
+        raise InvalidParameterError(
+            f"{word} {node.name[:20]} names no selected column.", fix=f"write a number from 1 to {len(items)}."
+        )
+    return items[place - 1]
+
+
+def _meant(node: exp.Expression, items: Sequence[exp.Expression], scope: Scope) -> tuple[str, exp.Expression]:
+    """What an item of GROUP BY is called, and the expression that it stands for."""
+    if isinstance(node, exp.Literal) and not node.is_string:
+        return _named(ordinal(node, items, "GROUP BY"))
+    if isinstance(node, exp.Column) and node.args.get("table") is None and scope.find(node) is None:
+        for item in items:
+            if isinstance(item, exp.Alias) and matching(node.this, [item.args["alias"].name]):
+                return _named(item)
+    if isinstance(node, exp.Tuple):
+        raise UnsupportedSqlError("A tuple in GROUP BY", why="keys are single values", fix="write GROUP BY a, b.")
+    return _named(node)
+
+
+def _named(node: exp.Expression) -> tuple[str, exp.Expression]:
+    inner = _inner(node)
+    if any(is_aggregate(part) for part in inner.walk()):
+        raise UnsupportedSqlError(
+            "An aggregate in GROUP BY", why="groups are made of single rows", fix="group by columns or expressions."
+        )
+    if not any(isinstance(part, exp.Column) for part in inner.walk()):
+        raise UnsupportedSqlError(
+            f"GROUP BY {canonical(inner)[:40]}", why="a constant makes no groups", fix="leave it out."
+        )
+    if isinstance(node, exp.Alias):
+        return node.args["alias"].name, inner
+    if isinstance(inner, exp.Column):
+        return inner.name, inner
+    return re.sub(r"\W+", "_", canonical(inner).lower()).strip("_")[:60] or "key", inner
+
+
+def _inner(node: exp.Expression) -> exp.Expression:
+    inner = node.this if isinstance(node, exp.Alias) else node
+    while isinstance(inner, exp.Paren):
+        inner = inner.this
+    return inner
