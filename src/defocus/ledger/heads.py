@@ -8,7 +8,7 @@ a keeper cannot show one history to some and another to others.
 import contextlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
@@ -163,20 +163,21 @@ class Head:
     @classmethod
     def read(cls, data: Any) -> "Head":
         """The head that :meth:`to_dict` wrote, or its JSON text."""
+        refusal = InvalidParameterError(
+            "This is not the head of a ledger.", fix="pass what ledger.head(…) or defocus ledger head wrote."
+        )
         try:
             fields = json.loads(data) if isinstance(data, str | bytes) and len(data) <= _LONGEST else data
+            pairs = tuple((str(key), str(signature)) for key, signature in fields["signatures"])
             texts = [fields["ledger"], fields["root"], fields["time"], *fields["proof"]]
-            pairs = tuple((key, signature) for key, signature in fields["signatures"])
-            texts += [text for pair in pairs for text in pair]
             sizes = [fields["size"], fields["since"]]
-            known = isinstance(fields, Mapping) and all(isinstance(text, str) for text in texts)
         except (KeyError, TypeError, ValueError, RecursionError):
-            known = False
+            raise refusal from None
+        known = all(isinstance(text, str) for text in texts)
         if not known or not all(type(size) is int and 0 <= size < 1 << 62 for size in sizes):
-            raise InvalidParameterError(
-                "This is not the head of a ledger.", fix="pass what ledger.head(…) or defocus ledger head wrote."
-            )
-        return cls(fields["ledger"], sizes[0], fields["root"], fields["time"], pairs, sizes[1], tuple(fields["proof"]))
+            raise refusal
+        ledger, root, time, *proof = texts
+        return cls(ledger, sizes[0], root, time, pairs, sizes[1], tuple(proof))
 
     def __str__(self) -> str:
         return f"{self.size} entries of ledger {self.ledger[:8]} at {self.time[:19]}: {self.root}"
