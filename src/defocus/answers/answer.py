@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from defocus.answers import explanation, export, plots, tables
+from defocus.answers import charts, explanation, export, plots, tables
 from defocus.answers.columns import CONFIDENCE, NUMBERS, AnswerColumn, Floats, Tails, checked_names, named
 from defocus.answers.explanation import Promise, exactness, told
 from defocus.answers.rules import Effect, Rule, below, covered, cut, rules_in, rules_of, rules_out
@@ -34,6 +34,10 @@ PICKED = "of groups picked by their noisy values, fewer than 95 % of the interva
 
 Figure: TypeAlias = Literal["bars", "series", "curve"]
 """How numbers with keys are drawn: by size, over time, or along numbers on logarithmic axes."""
+
+
+_MOST_TOLD = 100
+"""So many entries are in the text of a picture; of more, the first and the last."""
 
 
 class Answer(ABC):
@@ -253,30 +257,64 @@ class Answer(ABC):
         }
         return told({**here, **said}, html=html)
 
-    def plot(self, column: str | None = None) -> Any:
-        """A matplotlib figure with 95 % intervals, and what they do not hold (extra ``plot``).
+    def plot(
+        self,
+        column: str | None = None,
+        *,
+        confidence: Number = CONFIDENCE,
+        width: Number = 640,
+        dark: bool = False,
+    ) -> Any:
+        """A matplotlib figure with intervals, what they do not hold, and all of it in words (extra ``plot``).
 
-        Single numbers are points, numbers along time are steps, numbers along many degrees or ranks a curve, and all
-        others bars. All columns are drawn unless one is named.
+        Single numbers are points, numbers along time are lines, a histogram has outlines, numbers along many degrees or
+        ranks are a curve, and all others bars; further keys and columns have bars side by side or panels.
+
+        Args:
+            column: the one to draw; all of them by default.
+            confidence: of the intervals.
+            width: in pixels, at 100 to the inch: 400 for a phone or one column of print.
+            dark: whether on dark paper. An SVG follows the page it is on, so it needs no other one.
         """
-        chosen = tuple(each for each in self.columns if each.error_of) if column is None else (self[column],)
-        made = self._drawn(chosen)
-        made.suptitle(plots.literal("\n".join((self.question, *below(cut(self.rules))))), fontsize=10)
+        look = plots.Look.of(width=width, dark=dark, confidence=confidence)
+        named = [each for each in self.columns if each.error_of] if column is None else [self[column]]
+        chosen = tuple(self._at(each, look.confidence) for each in named)
+        made = self._drawn(chosen, look)
+        made.suptitle(plots.wrapped("\n".join((self.question, *below(cut(self.rules)))), look, size=10), fontsize=10)
+        made.alt = self._told(chosen, look)
         return plots.in_every_script(made)
 
-    def _drawn(self, chosen: Sequence[AnswerColumn]) -> Any:
-        if not self.keys:
-            return plots.points([each.name for each in chosen], chosen)
-        by, values = next(iter(self.keys.items()))
-        if self.figure == "curve":
-            return plots.curve(values, chosen[0], by=by)
-        if self.figure == "series" or (len(self.keys) == 1 and tables.in_time(values)):
-            return plots.series(values, chosen, by=by)
-        shown = plots.drawn(chosen[0])
-        labels = tables.labels(self.keys, shown)
-        return plots.bars(
-            labels, chosen, shown, threshold=self.threshold, by=", ".join(self.keys), things=self.things[1]
-        )
+    def _at(self, column: AnswerColumn, confidence: float) -> AnswerColumn:
+        """The column with intervals of another confidence."""
+        if confidence == CONFIDENCE:
+            return column
+        low, high = self._ends(column, confidence)
+        return replace(column, low=low, high=high)
+
+    def _told(self, columns: Sequence[AnswerColumn], look: plots.Look) -> str:
+        """What a picture shows, in words with the numbers."""
+        _, rows, _ = tables.cells(self.keys, columns, self.threshold, most=_MOST_TOLD)
+        names, told = [tables.plain(column.name) for column in columns], []
+        for row in rows:
+            cells = iter(row[len(self.keys) :])
+            said = [
+                f"{name} {next(cells).strip()}{f' ({next(cells)})' if column.error_of else ''}"
+                for name, column in zip(names, columns, strict=True)
+            ]
+            told.append(": ".join(part for part in (", ".join(row[: len(self.keys)]), ", ".join(said)) if part))
+        by = f" by {', '.join(map(tables.plain, self.keys))}" if self.keys else ""
+        more = tables.notes(columns, self.threshold, below(cut(self.rules)), things=self.things[1], most=_MOST_TOLD)
+        about = f"{', '.join(names)}{by}, with {look.intervals} in brackets"
+        return ". ".join(map(tables.line, [self.question, about, "; ".join(told), *more]))
+
+    def _drawn(self, chosen: Sequence[AnswerColumn], look: plots.Look) -> Any:
+        if self.figure == "curve" and self.keys:
+            by, values = next(iter(self.keys.items()))
+            return plots.curve(values, chosen[0], by=by, look=look)
+        if not self.keys and not charts.binned(chosen):
+            return plots.points([each.name for each in chosen], chosen, look)
+        steps = self.figure == "series"
+        return charts.chart(self.keys, chosen, look, threshold=self.threshold, things=self.things[1], steps=steps)
 
     def __str__(self) -> str:
         return tables.text_page(*self._page())

@@ -24,7 +24,6 @@ __all__ = [
     "arrow_key",
     "cells",
     "html_page",
-    "in_time",
     "kinds_of_error",
     "labels",
     "line",
@@ -248,12 +247,6 @@ def notes(
 def _interval(low: float, high: float, places: int | None) -> str:
     unknown = math.isnan(low) and math.isnan(high)
     return "–" if unknown else f"{written(low, places)} to {written(high, places)}"
-
-
-def in_time(values: Any) -> bool:
-    """Whether keys are days or moments, each there: a line may be drawn along them."""
-    listed = values if isinstance(values, pa.Array | pa.ChunkedArray) else arrow_key(values)
-    return len(listed) > 1 and pa.types.is_temporal(listed.type) and listed.null_count == 0
 
 
 def arrow_key(values: Any) -> Any:
