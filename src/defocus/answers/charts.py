@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from defocus.answers import tables
-from defocus.answers.columns import NUMBERS, AnswerColumn, Floats, brief
+from defocus.answers.columns import NUMBERS, AnswerColumn, Floats
 from defocus.answers.plots import COLOURS, DARK, HATCHES, MOST, PALE, TEAL, Look, literal, reach, wrapped
 
 __all__ = ["binned", "chart", "moments"]
@@ -29,6 +29,8 @@ _DENSE: Final = 60
 _YEARS = (1000, 2999)
 _PERIODS = {"year", "quarter", "month", "week", "day", "hour", "minute", "weekday", "dow", "doy"}
 _OF_YEARS = {"year"}
+_NAMES = {"node", "id", "code", "zip", "postcode", "number", "nr", "key"}
+"""Whole numbers under such names are names."""
 _QUARTER = re.compile(r"(\d{4})[- ]?Q([1-4])", re.ASCII | re.IGNORECASE)
 _MONTH = re.compile(r"(\d{4})-(\d{2})", re.ASCII)
 _DAY = re.compile(r"(\d{4})-(\d{2})-(\d{2})", re.ASCII)
@@ -54,14 +56,14 @@ def moments(name: str, values: Any) -> _Along | None:
     >>> moments("ward", [3, 17])
     """
     listed = tables.arrow_key(values)
-    texts = listed.to_pylist()
     if len(listed) - listed.null_count < 2:
         return None
     if pa.types.is_date(listed.type) or pa.types.is_timestamp(listed.type):
         return _days(listed.to_numpy(zero_copy_only=False) if isinstance(listed, pa.Array) else listed.to_numpy())
+    texts = listed.to_pylist()
     if pa.types.is_integer(listed.type):
         numbers = _floats(texts)
-        period = set(re.split(r"[^a-z]+", name.casefold())) & _PERIODS
+        period = _words(name) & _PERIODS
         years = np.nanmin(numbers) >= _YEARS[0] and np.nanmax(numbers) <= _YEARS[1]
         return _Along(numbers, "whole") if period and (years or not period & _OF_YEARS) else None
     if pa.types.is_string(listed.type) or pa.types.is_large_string(listed.type):
@@ -107,6 +109,10 @@ def _numbers(values: Any) -> _Along | None:
     places = _floats(listed.to_pylist())
     kind: Literal["whole", "numbers"] = "whole" if pa.types.is_integer(listed.type) else "numbers"
     return _Along(places, kind) if np.isfinite(places).sum() > 1 else None
+
+
+def _words(name: str) -> set[str]:
+    return set(re.split(r"[^a-z]+", name.casefold()))
 
 
 def _floats(values: Sequence[Any]) -> Floats:
@@ -168,7 +174,8 @@ def _arranged(keys: tables.Keys, listed: dict[str, list[str]], *, steps: bool) -
     fewest = sorted(keys, key=lambda name: number[name])
     along = {name: found for name, values in keys.items() if (found := moments(name, values)) is not None}
     if not along and (steps or max(number.values()) > MOST):
-        along = {name: found for name in reversed(fewest) if (found := _numbers(keys[name])) is not None}
+        counted = [name for name in reversed(fewest) if not _words(name) & _NAMES]
+        along = {name: found for name in counted if (found := _numbers(keys[name])) is not None}
     axis = next(iter(along), fewest[-1])
     others = [name for name in fewest if name != axis]
     series = others[0] if others and number[others[0]] <= _SERIES else None
@@ -196,9 +203,9 @@ class _Drawing:
         axis = self.keys[layout.axis] if layout.axis else self._joined(list(self.keys))
         series = [""] * count if layout.series is None else self.keys[layout.series]
         panel = self._joined(layout.panels)
-        parts, bars = list(dict.fromkeys(series)), layout.along is None
+        parts, bars = list(dict.fromkeys(series)) or [""], layout.along is None
         groups = self._groups(axis, len(parts)) if bars else []
-        panels = list(product(self.columns, dict.fromkeys(panel)))
+        panels = list(product(self.columns, dict.fromkeys(panel) or [""]))
         names = len({name for _, name in panels}) > 1
         height = 70 + 26 * max(2, len(groups) * max(1.0, 0.7 * len(parts))) if bars else 230
         figure, grid, beside = self._grid(min(len(panels), _PANELS), height, side_by_side=bars or names)
@@ -265,7 +272,7 @@ class _Drawing:
             said.append(f"the first {_PANELS} of {len(panels)} panels; plot one column, or ask for fewer groups")
         if layout.along is not None and (lost := np.flatnonzero(np.isnan(layout.along.places))).size:
             labels, column = self._joined(list(self.keys)), self.columns[0]
-            told = [f"{labels[i]} ({column.name} {brief(column.values[i])})" for i in lost[:3]]
+            told = [f"{labels[i]} ({column.name} {column.values[i]:.5g})" for i in lost[:3]]
             said.append(f"not drawn: {', '.join(told)}{' and others' if lost.size > 3 else ''}")
         return said
 
@@ -307,8 +314,8 @@ class _Drawing:
         at = np.array(list(spots.values())) + (number - (of - 1) / 2) * thick
         values = np.nan_to_num(part.values, nan=0.0, posinf=0.0, neginf=0.0)
         looks = [_bar(number, sure=bool(sure)) for sure in self._sure(part)]
-        for y, value, style in zip(at, values, looks, strict=True):
-            axes.barh(y, value, height=0.92 * thick, **style)
+        styles = {key: [style[key] for style in looks] for key in ("facecolor", "edgecolor", "linewidth", "hatch")}
+        axes.barh(at, values, height=0.92 * thick, **styles)
         known = np.isfinite(part.low) & np.isfinite(part.high) & np.isfinite(part.values)
         around = {"ecolor": DARK, "capsize": 2, "linewidth": 1}
         axes.errorbar(part.values[known], at[known], xerr=reach(part, known), fmt="none", **around)
@@ -335,7 +342,7 @@ class _Drawing:
         axes.plot(spots, values, drawstyle="steps-post" if self.steps else "default", **style)
         if of > 1 and not banded:
             known = np.isfinite(low) & np.isfinite(high) & np.isfinite(values)
-            ends = [np.maximum(values - low, 0)[known], np.maximum(high - values, 0)[known]]
+            ends = [np.maximum(values[known] - low[known], 0), np.maximum(high[known] - values[known], 0)]
             axes.errorbar(spots[known], values[known], yerr=ends, fmt="none", ecolor=colour, capsize=2, linewidth=1)
         for flag in () if self.steps else (True, False):
             marked = (sure == flag) & np.isfinite(values)

@@ -78,17 +78,17 @@ class Picture(Figure):
     def told(self) -> str:
         """What it shows, in words; of a figure that nobody described, its axes and the ends of its lines."""
         if self.alt:
-            return self.alt
+            return visible(self.alt)
         said = []
         for axes in self.axes:
             said.append(f"{axes.get_ylabel() or axes.get_title() or 'values'} against {axes.get_xlabel() or 'x'}")
             for line in axes.get_lines():
                 x, y = (np.ma.filled(np.ma.asarray(part, dtype=float), np.nan) for part in line.get_data())
                 known = np.isfinite(x) & np.isfinite(y)
-                name = str(line.get_label())
-                if known.any() and not name.startswith("_"):
-                    x, y = x[known], y[known]
-                    said.append(f"{name}: from {y[0]:.4g} at {x[0]:.4g} to {y[-1]:.4g} at {x[-1]:.4g}")
+                if known.sum() > 1:
+                    name, x, y = str(line.get_label()), x[known], y[known]
+                    about = "" if name.startswith("_") else f"{name}: "
+                    said.append(f"{about}from {y[0]:.4g} at {x[0]:.4g} to {y[-1]:.4g} at {x[-1]:.4g}")
         return visible(". ".join(said).replace(r"\$", "$"))
 
     def tag(self, *, narrow: "Picture | None" = None) -> str:

@@ -51,15 +51,20 @@ class Look:
     confidence: float = CONFIDENCE
 
     @classmethod
-    def of(cls, *, width: Number, dark: bool, confidence: Number) -> "Look":
+    def of(cls, *, width: Number = 640, dark: bool = False, confidence: Number = CONFIDENCE) -> "Look":
         """The same, checked."""
         level = float(probability("confidence", confidence, zero=False, one=False))
         return cls(int(in_range("width", width, 200, 10_000)), bool(dark), level)
 
     @property
+    def percent(self) -> str:
+        """The confidence in words."""
+        return f"{100 * self.confidence:.6g} %"
+
+    @property
     def intervals(self) -> str:
         """What intervals are called."""
-        return f"{100 * self.confidence:.4g} % intervals"
+        return f"{self.percent} intervals"
 
     def paper(self, height: float) -> Any:
         """An empty figure of this width, and so many pixels high."""
@@ -87,8 +92,8 @@ def wrapped(text: str, look: Look, *, size: float, most: int = 6) -> str:
 
 def reach(column: AnswerColumn, known: Any) -> list[Any]:
     """How far intervals reach below and above the values."""
-    values = column.values
-    return [np.maximum(values - column.low, 0)[known], np.maximum(column.high - values, 0)[known]]
+    values, low, high = (part[known] for part in (column.values, column.low, column.high))
+    return [np.maximum(values - low, 0), np.maximum(high - values, 0)]
 
 
 def points(labels: Sequence[str], columns: Sequence[AnswerColumn], look: Look = Look()) -> Any:  # noqa: B008  # frozen

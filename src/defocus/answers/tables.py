@@ -143,11 +143,11 @@ def text_page(cells: Cells, notes: Sequence[str], *, title: str | None = None) -
     return "\n".join([*above, text_table(head, rows, right=right), *map(line, notes)])
 
 
-def html_page(cells: Cells, notes: Sequence[str], *, title: str | None = None) -> str:
-    """The same for a page, escaped."""
+def html_page(cells: Cells, notes: Sequence[str], *, title: str | None = None, heads: int = 1) -> str:
+    """The same for a page, escaped; the first ``heads`` columns say what a row is about."""
     head, rows, right = cells
-    above = "" if title is None else html_lines([title])
-    return f"<div>{above}{html_table(head, rows, right=right)}{html_lines(notes)}</div>"
+    about = "" if title is None else line(title)
+    return f"<div>{html_table(head, rows, right=right, caption=about, heads=heads)}{html_lines(notes)}</div>"
 
 
 Keys: TypeAlias = Mapping[str, Any]

@@ -18,6 +18,7 @@ from defocus.release.preview import previewed
 from defocus.tables.answers import answered, from_record, to_record
 from defocus.tables.bias import Bias
 from defocus.tables.contribution import Bound
+from defocus.tables.display import groups_words, question_page
 from defocus.tables.execution import Run, rehearse, statements
 from defocus.tables.keys import Keys
 from defocus.tables.parts import part_rules
@@ -206,6 +207,13 @@ class Query:
 
     def __repr__(self) -> str:
         return f"Query({self.question})"
+
+    def _repr_html_(self) -> str:
+        return self.page(self.question)
+
+    def page(self, question: str) -> str:
+        """The question for a notebook, in these words: what is asked, of whom, and what is left to pay for it."""
+        return question_page(question, self.rows, self.ledger, self.bound, groups_words(self.by, self.keys))
 
     def _rules(self, plan: Plan, *, found: bool = False) -> tuple[Rule, ...]:
         """What is bounded, clipped, dropped and found by rule; what is ``found`` by then, the release says itself."""

@@ -66,6 +66,9 @@ class SqlQuery:
     def __repr__(self) -> str:
         return f"SqlQuery({printable(self.text)})"
 
+    def _repr_html_(self) -> str:
+        return self.query.page(self.text)
+
     def plan(self, *, epsilon: Number, delta: Number | None = None) -> Plan:
         """Which measurements would be made, with which noise."""
         self._check_keys(delta)
