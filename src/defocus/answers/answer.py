@@ -297,16 +297,21 @@ class Answer(ABC):
         look = plots.Look.of(width=width, dark=dark, confidence=confidence)
         named = [each for each in self.columns if each.error_of] if column is None else [self[column]]
         chosen = tuple(self._at(each, look.confidence) for each in named)
+        if look.confidence != CONFIDENCE and all(np.isnan(each.low).all() for each in chosen):
+            self._ends(named[0], look.confidence)  # says what there is
         made = self._drawn(chosen, look)
         made.suptitle(plots.wrapped("\n".join((self.question, *below(cut(self.rules)))), look, size=10), fontsize=10)
         made.alt = self._told(chosen, look)
         return plots.in_every_script(made)
 
     def _at(self, column: AnswerColumn, confidence: float) -> AnswerColumn:
-        """The column with intervals of another confidence."""
+        """The column with intervals of another confidence; without, where nothing is known about them."""
         if confidence == CONFIDENCE:
             return column
-        low, high = self._ends(column, confidence)
+        try:
+            low, high = self._ends(column, confidence)
+        except InvalidParameterError:
+            low = high = np.full(len(column.values), np.nan)
         return replace(column, low=low, high=high)
 
     def _at_all(self, confidence: Number) -> tuple[AnswerColumn, ...]:

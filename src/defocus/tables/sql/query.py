@@ -98,7 +98,7 @@ class SqlQuery:
         if purpose is None and self.query.ledger.purposes is None:
             purpose = printable(self.text)[:200]
         try:
-            answer = self.query.release(
+            answer = replace(self.query, text=self.text).release(
                 epsilon=epsilon, delta=delta, purpose=purpose, who=who, request=request, bits=bits, progress=progress
             )
         except NotRecordedError as problem:
