@@ -5,10 +5,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from html import escape
+from importlib import import_module
 from typing import Any, TypeAlias
-
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 __all__ = ["AFTER", "Tell", "shown"]
 
@@ -55,10 +53,11 @@ class _TerminalBar:
     """A bar on standard error, where it disturbs no output."""
 
     def __init__(self, doing: str) -> None:
-        columns: list[Any] = [TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn()]
-        screen = Console(stderr=True, markup=False, highlight=False, emoji=False)
+        rich = import_module("rich.progress")  # slow to load
+        columns = (rich.BarColumn(), rich.TaskProgressColumn(), rich.TimeElapsedColumn())
+        screen = import_module("rich.console").Console(stderr=True, markup=False, highlight=False, emoji=False)
         how = {"transient": True, "redirect_stdout": False, "redirect_stderr": False}
-        self._bar = Progress(*columns, console=screen, **how)
+        self._bar: Any = rich.Progress(rich.TextColumn("{task.description}"), *columns, console=screen, **how)
         self._task = self._bar.add_task(doing, total=None)
 
     def start(self) -> None:

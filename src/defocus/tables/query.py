@@ -192,6 +192,7 @@ class Query:
                 request=request,
                 asked=asked,
                 replan=lambda other: self._planned(epsilon, other).event,
+                bar=False,
             )
 
     @property
