@@ -222,7 +222,7 @@ def test_histograms_of_groups_or_of_columns_with_the_same_edges_are_in_one_plot(
     assert "not drawn: n" in figure.get_supxlabel()
     apart = [*hist("age", [0, 18, 65], [30, 20]), *hist("wait", [0, 5, 9], [1, 2])]
     assert [axes.get_xlabel() for axes in answered(tmp_path, {}, *apart).plot().axes] == ["age", "wait"]
-    many = hist("age", [0, 18, 65], *[[i, i] for i in range(20)])
+    many = hist("age", [0, 18, 65], *[[float(i), i] for i in range(20)])
     figure = answered(tmp_path, {"ward": [f"w{i}" for i in range(20)]}, *many).plot()
     assert len(figure.axes) == 12
     assert "the first 12 of 20 groups" in figure.get_supxlabel()

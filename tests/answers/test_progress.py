@@ -94,7 +94,7 @@ def test_a_notebook_has_a_bar_below_the_cell(monkeypatch: pytest.MonkeyPatch) ->
         return SimpleNamespace(update=pages.append)
 
     module = SimpleNamespace(get_ipython=ZMQInteractiveShell, display=SimpleNamespace(HTML=str, display=display))
-    monkeypatch.setitem(sys.modules, "IPython", module)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "IPython", module)
     monkeypatch.setattr(progress, "AFTER", 0.0)
     with progress.shown(None, "<asking>") as tell:
         assert tell is not None

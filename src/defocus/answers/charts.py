@@ -407,7 +407,7 @@ class _Drawing:
 
 def _turned(members: Sequence[AnswerColumn], row: int) -> AnswerColumn:
     """One entry of each column, as a column."""
-    arrays = {part: np.array([getattr(each, part)[row] for each in members]) for part in NUMBERS}
+    arrays: dict[str, Any] = {part: np.array([getattr(each, part)[row] for each in members]) for part in NUMBERS}
     return replace(members[0], **arrays)
 
 

@@ -43,7 +43,7 @@ class Picture(Figure):
     outlines: bool = False
     """Whether letters of an SVG are drawn by their outlines: some need fonts that not every reader has."""
 
-    def savefig(self, fname: Any, **how: Any) -> None:  # type: ignore[override]
+    def savefig(self, fname: Any, **how: Any) -> None:
         """As matplotlib saves, with the text; the ending of the name or ``format`` says as what."""
         suffix = Path(fname).suffix[1:] if isinstance(fname, str | Path) else ""
         kind = str(how.pop("format", None) or suffix or "png").lower()
@@ -63,7 +63,7 @@ class Picture(Figure):
     def svg(self) -> str:
         """The figure as SVG that loads nothing; the same picture is the same text."""
         sink = io.StringIO()
-        how = {"svg.fonttype": "path" if self.outlines else "none", "svg.hashsalt": "defocus"}
+        how: Any = {"svg.fonttype": "path" if self.outlines else "none", "svg.hashsalt": "defocus"}
         with self._on_paper(), rc_context(how):
             super().savefig(sink, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
         text = re.sub(r"<metadata>.*?</metadata>", "", sink.getvalue(), flags=re.DOTALL)
@@ -83,10 +83,10 @@ class Picture(Figure):
         for axes in self.axes:
             said.append(f"{axes.get_ylabel() or axes.get_title() or 'values'} against {axes.get_xlabel() or 'x'}")
             for line in axes.get_lines():
-                x, y = (np.ma.filled(np.ma.asarray(part, dtype=float), np.nan) for part in line.get_data())
-                known = np.isfinite(x) & np.isfinite(y)
+                ends: Any = [np.ma.filled(np.ma.asarray(part, dtype=float), np.nan) for part in line.get_data()]
+                known = np.isfinite(ends[0]) & np.isfinite(ends[1])
                 if known.sum() > 1:
-                    name, x, y = str(line.get_label()), x[known], y[known]
+                    name, x, y = str(line.get_label()), ends[0][known], ends[1][known]
                     about = "" if name.startswith("_") else f"{name}: "
                     said.append(f"{about}from {y[0]:.4g} at {x[0]:.4g} to {y[-1]:.4g} at {x[-1]:.4g}")
         return visible(". ".join(said).replace(r"\$", "$"))

@@ -75,7 +75,8 @@ class _NotebookBar:
     """A bar below the cell."""
 
     def __init__(self, doing: str) -> None:
-        self._doing, self._percent, self._handle = doing, "", None
+        self._doing, self._percent = doing, ""
+        self._handle: Any = None
 
     def _page(self) -> Any:
         value = f' value="{self._percent}"' if self._percent else ""

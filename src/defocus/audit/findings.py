@@ -72,8 +72,8 @@ def draw(picture: Picture, *, title: str) -> Any:
     axes.set(xlabel=literal(picture.of), ylabel="share of runs", title=literal(title))
     axes.legend()
     every = zip(picture.marks, picture.first, picture.second, strict=False)  # edges are one more
-    shares = [f"{mark}: {first:.3g} and {second:.3g}" for mark, first, second in every]
-    figure.alt = f"{title}. Share of runs by {picture.of}, on the first and the second data set. {'; '.join(shares)}"
+    said = "; ".join(f"{mark}: {first:.3g} and {second:.3g}" for mark, first, second in every)
+    figure.alt = f"{title}. Share of runs by {picture.of}, on the first and the second data set. {said}"
     return figure
 
 

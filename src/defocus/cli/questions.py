@@ -184,7 +184,8 @@ def report(out: Path, *, dataset: str, title: str | None, requests: list[str]) -
         write_report(answers, out, title=title or f"Answers about {ledger.dataset}", ledger=ledger)
     for name in others:
         console(error=True).print(f"not shown, since it is no table of numbers: {plain(name)}", soft_wrap=True)
-    console().print(f"written: {plain(out)}, with {len(answers)} answers", soft_wrap=True)
+    number = f"{len(answers)} answer{'' if len(answers) == 1 else 's'}"
+    console().print(f"written: {plain(out)}, with {number}", soft_wrap=True)
 
 
 def _kept(ledger: Ledger, requests: list[str]) -> tuple[list[Any], list[str]]:
