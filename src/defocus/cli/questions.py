@@ -85,7 +85,7 @@ def deliver(
     **how: Any,
 ) -> None:
     """Write, show and plot an answer; ``how`` is that of :func:`show`."""
-    level = {} if confidence == CONFIDENCE else {"confidence": confidence}
+    level: dict[str, Any] = {} if confidence == CONFIDENCE else {"confidence": confidence}
     try:
         if out is not None:
             write(answer, out, **level)
