@@ -1,6 +1,7 @@
 """Tables and questions on a page: public facts only, and no name acts."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -84,3 +85,28 @@ def test_wide_tables_are_cut_and_that_is_said(tmp_path: Path) -> None:
     data = pa.table({"person": [1], **{f"c{i}": [0] for i in range(300)}})
     with dp.open(data, unit=dp.user("person"), budget=dp.Budget(1), ledger=tmp_path / "a", name="wide") as table:
         assert "101 more columns are not shown" in table._repr_html_()
+
+
+def test_a_release_shows_one_bar_and_tells_it_how_far_the_engine_is(
+    table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[float] = []
+    bars: list[object] = []
+
+    @contextmanager
+    def bar(progress: object, doing: str = "computing") -> Iterator[Any]:
+        bars.append((progress, doing))
+        yield told.append
+
+    def run(engine: Any, select: Any, *, progress: Any = None) -> Any:
+        if progress is not None:
+            progress(50.0)
+        return ran(engine, select, progress=progress)
+
+    ran = type(table.rows.engine).run
+    monkeypatch.setattr(type(table.rows.engine), "run", run)
+    for place in ("tables.query", "release.paid_computation"):
+        monkeypatch.setattr(f"defocus.{place}.shown", bar)
+    table.bound(rows=1).agg(n=dp.count()).release(epsilon=1)
+    assert bars == [(None, "computing")]
+    assert 50.0 in told

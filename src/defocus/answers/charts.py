@@ -297,7 +297,7 @@ class _Drawing:
 
     def _noted(self, figure: Any, notes: Sequence[str], *, lines: bool) -> None:
         said = [*notes, f"{'lines' if lines else 'band'}: {self.look.intervals}"]
-        if self.threshold is not None:
+        if self.threshold is not None and not self.steps:
             said.append(f"hollow: noise above {100 * self.threshold:g} % of the value")
         figure.supxlabel(wrapped("; ".join(said), self.look, size=8), fontsize=8, color=_MUTED)
 

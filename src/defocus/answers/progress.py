@@ -64,7 +64,7 @@ class _TerminalBar:
         self._bar.start()
 
     def tell(self, percent: float) -> None:
-        self._bar.update(self._task, completed=percent, total=100.0)
+        self._bar.update(self._task, completed=percent, total=100.0 if percent > 0 else None)
 
     def stop(self) -> None:
         if self._bar.live.is_started:
@@ -87,7 +87,7 @@ class _NotebookBar:
         self._handle = sys.modules["IPython"].display.display(self._page(), display_id=True)
 
     def tell(self, percent: float) -> None:
-        self._percent = f"{percent:.0f}"
+        self._percent = f"{percent:.0f}" if percent > 0 else ""
         if self._handle is not None:
             self._handle.update(self._page())
 
