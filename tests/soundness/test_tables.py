@@ -266,7 +266,7 @@ def models(table: Any) -> Any:
 
 def remaining(table: Any) -> Any:
     release(table.agg(rows=dp.count()))
-    return [str(table.remaining()), table.ledger.words(), str(table), table.ledger.history()]
+    return [str(table.remaining()), table.ledger.words(), str(table), table._repr_html_(), table.ledger.history()]
 
 
 def a_request(table: Any) -> Any:

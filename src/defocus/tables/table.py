@@ -12,6 +12,7 @@ from defocus.noise import Bits
 from defocus.tables.aggregates import Aggregate
 from defocus.tables.contribution import DEFAULT_ROWS, Bound, fitting
 from defocus.tables.cubes import Cube
+from defocus.tables.display import columns_page, groups_words, question_page
 from defocus.tables.examples import Examples, examples_of
 from defocus.tables.inference import Asked, chi_squared, independent, mean_test, rank_test, survival
 from defocus.tables.keys import DECLARED, EVERYTHING, Keys, declared_keys, key_columns, public_keys
@@ -366,6 +367,9 @@ class Table:
         columns = ", ".join(f"{column.name} ({column.kind})" for column in self.schema)
         return "\n".join([f"{self.name}: {columns}", *whats_left(self.rows.division, self.ledger)])
 
+    def _repr_html_(self) -> str:
+        return columns_page(self.name, self.rows, self.ledger, _bounded(self))
+
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
@@ -412,6 +416,10 @@ class Grouped:
     def __repr__(self) -> str:
         groups = "groups to be found" if self.keys is None else f"{self.keys.number} groups"
         return f"Grouped({self.table.name!r} by {', '.join(self.by)}: {groups})"
+
+    def _repr_html_(self) -> str:
+        table, groups = self.table, groups_words(self.by, self.keys)
+        return question_page(f"{table.name}, in groups", table.rows, table.ledger, _bounded(table), groups)
 
 
 def _named(unnamed: Sequence[object], aggregates: Mapping[str, Aggregate]) -> Mapping[str, Aggregate]:

@@ -66,6 +66,9 @@ class SqlQuery:
     def __repr__(self) -> str:
         return f"SqlQuery({printable(self.text)})"
 
+    def _repr_html_(self) -> str:
+        return self.query.page(self.text)
+
     def plan(self, *, epsilon: Number, delta: Number | None = None) -> Plan:
         """Which measurements would be made, with which noise."""
         self._check_keys(delta)
@@ -95,7 +98,7 @@ class SqlQuery:
         if purpose is None and self.query.ledger.purposes is None:
             purpose = printable(self.text)[:200]
         try:
-            answer = self.query.release(
+            answer = replace(self.query, text=self.text).release(
                 epsilon=epsilon, delta=delta, purpose=purpose, who=who, request=request, bits=bits, progress=progress
             )
         except NotRecordedError as problem:
