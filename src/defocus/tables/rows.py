@@ -174,8 +174,11 @@ class Rows:
 
 
 def _column(name: str, value: Expression) -> Column:
-    """A derived column, which remembers how much longer than the data its texts can be."""
-    return Column(name, value.kind, growth=value.growth) if value.kind is Kind.TEXT else Column(name, value.kind)
+    """A derived column, with what its form tells about its values and how much longer than the data texts can be."""
+    column = Column(name, value.kind, values=value.values, growth=value.growth if value.kind is Kind.TEXT else None)
+    if not value.kind.numeric or value.bounds is None or value.bounds[0] >= value.bounds[1]:
+        return column
+    return replace(column, low=value.bounds[0], high=value.bounds[1])
 
 
 def _refuse_long(schema: Schema) -> None:

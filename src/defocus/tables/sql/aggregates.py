@@ -20,8 +20,8 @@ from defocus.tables.aggregates import (
     quantile,
 )
 from defocus.tables.contribution import FIND
-from defocus.tables.splits import Argument
-from defocus.tables.sql.bounds import clamp, interval, number
+from defocus.tables.expressions.ranges import clamp, number
+from defocus.tables.splits import Argument, apart
 from defocus.tables.sql.parser import only
 from defocus.tables.sql.query import Scope
 from defocus.tables.statistics import MOMENTS, Statistic, count
@@ -176,7 +176,8 @@ class Calls:
         clamped = clamp(node)
         inner, low, high = (node, None, None) if clamped is None else clamped
         text = self._text(inner, condition)
-        kind = self.scope.rows.values(text).kind
+        value = self.scope.rows.values(text)
+        kind = value.kind
         if truth and clamped is None and kind is Kind.BOOLEAN:
             inner = exp.Cast(this=inner.copy(), to=exp.DataType.build("BIGINT"))
             text, low, high = self._text(inner, condition), 0, 1
@@ -187,8 +188,7 @@ class Calls:
                 f"{retyped(inner.name or text, kind)}.",
             )
         if low is None:
-            ends = interval(self.scope.resolved(inner), self.scope.rows.schema)
-            low, high = (None, None) if ends is None else _apart(*ends)
+            low, high = (None, None) if value.bounds is None else apart(*value.bounds)
         if low is not None and high is not None:
             return Argument(text, *bounds(text, low, high))
         if self.find:
@@ -249,13 +249,6 @@ def _level(node: exp.Expression | None) -> Fraction:
     if not 0 < value < 1:
         raise InvalidParameterError(f"The level of a quantile is {value}.", fix="write a level between 0 and 1.")
     return Fraction(str(value))
-
-
-def _apart(low: Any, high: Any) -> tuple[Any, Any]:
-    """Bounds that differ, also around a constant."""
-    if low < high:
-        return low, high
-    return (0, high) if high > 0 else (low, 0 if low < 0 else 1)
 
 
 def _sampled(node: exp.Expression) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import sqlglot
 from sqlglot import exp
 
 from defocus.tables import Column, Kind, Schema
-from defocus.tables.sql.bounds import clamp, interval, number, part
+from defocus.tables.expressions.ranges import clamp, interval, is_whole, number, part
 
 SCHEMA = Schema(
     [
