@@ -198,7 +198,8 @@ _SHOP_TEXTS: list[str | tuple[str, str]] = [
     "SELECT DAYNAME(bought) AS d, COUNT(*) AS n FROM orders GROUP BY d",
     "SELECT MONTHNAME(bought) AS m, COUNT(*) AS n FROM orders GROUP BY m",
     "SELECT STRFTIME(bought, '%Y') AS y, COUNT(*) AS n FROM orders GROUP BY y",
-    "SELECT CAST(bought AS DATE) AS d, COUNT(*) AS n FROM orders WHERE bought < '2022-01-20' GROUP BY d",
+    "SELECT CAST(DATE_TRUNC('month', bought) AS DATE) AS d, COUNT(*) AS n FROM orders WHERE bought < '2022-07-01'"
+    " GROUP BY d",
     "SELECT AVG(CLAMP(DATE_DIFF('day', CAST(bought AS DATE), shipped), 0, 20)) AS days FROM orders",
     "SELECT AVG(CLAMP(shipped - CAST(bought AS DATE), 0, 20)) AS days FROM orders",
     "SELECT COUNT(*) AS n FROM orders WHERE shipped >= DATE '2022-02-01' + INTERVAL 1 MONTH",

@@ -1,5 +1,6 @@
 """The root of every error a user can see, and the two that every room raises."""
 
+import re
 from typing import Self
 
 __all__ = ["DefocusError", "InvalidParameterError", "MissingExtraError"]
@@ -44,6 +45,8 @@ class InvalidParameterError(DefocusError, ValueError):
     """The name of the parameter, what is said of it, and the fix with ``{}`` in the place of the name."""
     span: tuple[int, int] | None = None
     """From where to where in a text the refused part stands."""
+    word: str | None = None
+    """The word of a text that was refused, where its place is not known."""
 
     def placed(self, text: str) -> Self:
         """The same refusal with the line of the text that it is about, if that is known, and a mark below.
@@ -57,6 +60,9 @@ class InvalidParameterError(DefocusError, ValueError):
                  ^^^^
         To fix: write 'day'.
         """
+        if self.span is None and self.word is not None:
+            found = re.search(rf"\b{re.escape(self.word)}\b", text, re.IGNORECASE)
+            self.span = None if found is None else found.span()
         if self.span is None:
             return self
         (start, end), self.span = self.span, None

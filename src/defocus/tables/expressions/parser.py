@@ -11,7 +11,7 @@ from typing import Any, final
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ErrorLevel, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from defocus.errors import InvalidParameterError, UnsupportedSqlError
@@ -149,7 +149,12 @@ def called(node: exp.Expression) -> str:
     """What the user wrote for a function, where the parser has another word for it."""
     if isinstance(node, exp.Anonymous):
         return str(node.name)[:40]
-    return str(node.meta.get("written") or (node.sql_name() if isinstance(node, exp.Func) else str(node.key))).upper()
+    if isinstance(node, exp.GroupConcat):
+        return "STRING_AGG"
+    if "written" in node.meta or not isinstance(node, exp.Func):
+        return str(node.meta.get("written") or node.key).upper()
+    spelled = node.sql("duckdb", unsupported_level=ErrorLevel.IGNORE).partition("(")[0]
+    return (spelled if spelled.isidentifier() else node.sql_name()).upper()
 
 
 def noted(tree: exp.Expression, text: str, *, spans: bool = False) -> None:
@@ -171,8 +176,10 @@ def at(node: exp.Expr) -> Iterator[None]:
         yield
     except InvalidParameterError as problem:
         spans = [part.meta["span"] for part in node.walk() if "span" in part.meta]
-        if problem.span is None and spans:
+        if problem.span is None and problem.word is None and spans:
             problem.span = min(start for start, _ in spans), max(end for _, end in spans)
+        elif problem.span is None and problem.word is None and isinstance(node, exp.Func):
+            problem.word = called(node)
         raise
 
 

@@ -20,6 +20,7 @@ from defocus.tables.aggregates import (
     quantile,
 )
 from defocus.tables.contribution import FIND
+from defocus.tables.expressions.parser import at, called
 from defocus.tables.expressions.ranges import clamp, number
 from defocus.tables.splits import Argument, apart
 from defocus.tables.sql.parser import only
@@ -61,6 +62,10 @@ class Calls:
 
     def read(self, node: exp.Expression) -> tuple[Aggregate, str, tuple[str, ...]]:
         """The aggregate, a name for it, and what it means where SQL means something else."""
+        with at(node):
+            return self._read(node)
+
+    def _read(self, node: exp.Expression) -> tuple[Aggregate, str, tuple[str, ...]]:
         layers = _layers(node)
         if any(is_aggregate(part) and not any(part is layer for layer in layers) for part in node.walk()):
             raise UnsupportedSqlError(
@@ -254,7 +259,7 @@ def _level(node: exp.Expression | None) -> Fraction:
 def _sampled(node: exp.Expression) -> tuple[str, ...]:
     if not isinstance(node, _SAMPLED):
         return ()
-    return (f"{node.sql_name()} divides by the number of rows, not by that number less one",)
+    return (f"{called(node)} divides by the number of rows, not by that number less one",)
 
 
 def _unknown(node: exp.Expression) -> UnsupportedSqlError:
@@ -266,9 +271,8 @@ def _unknown(node: exp.Expression) -> UnsupportedSqlError:
             why="an answer holds a number for each group, and the most frequent value may be text",
             fix='write SELECT x, COUNT(*) … GROUP BY x ORDER BY COUNT(*) DESC LIMIT 1, or ask table.mode("x").',
         )
-    name = node.name if isinstance(node, exp.Anonymous) else node.sql_name() if isinstance(node, exp.Func) else node.key
     return UnsupportedSqlError(
-        f"The aggregate {name[:40].upper()}",
+        f"The aggregate {called(node)[:40].upper()}",
         why="no private form of it is known here",
         fix=f"the aggregates are {_KNOWN}.",
     )

@@ -28,6 +28,7 @@ from defocus.errors import (
 from defocus.noise import Bits
 from defocus.tables.aggregates import Aggregate
 from defocus.tables.expressions import expression, squeezed, typed
+from defocus.tables.expressions.parser import at
 from defocus.tables.keys import Keys
 from defocus.tables.planner import Plan
 from defocus.tables.query import Query, printable
@@ -181,6 +182,10 @@ class Scope:
 
     def column(self, node: exp.Column) -> Column:
         """The column that is meant."""
+        with at(node):
+            return self._column(node)
+
+    def _column(self, node: exp.Column) -> Column:
         column = self.find(node)
         if column is not None:
             return column
@@ -198,7 +203,10 @@ class Scope:
 
         def renamed(part: exp.Expression) -> exp.Expression:
             if isinstance(part, exp.Column):
-                return plain(self.column(part).name)
+                column = plain(self.column(part).name)
+                column.meta.update(part.meta)
+                column.this.meta.update(part.this.meta)
+                return column
             if not _is_clamp(part):
                 return part
             if any(inner is not part and _is_clamp(inner) for inner in part.walk()):
@@ -296,5 +304,6 @@ def _is_clamp(node: exp.Expr) -> bool:
 
 def _clamped(x: exp.Expression, low: exp.Expression, high: exp.Expression) -> exp.Expression:
     """CLAMP(x, low, high), which engines lack, in words that they have; NULL stays NULL."""
-    inner = exp.Least(this=exp.Greatest(this=x.copy(), expressions=[low]), expressions=[high])
+    above = exp.Greatest(this=x.copy(), expressions=[low], ignore_nulls=True)
+    inner = exp.Least(this=above, expressions=[high], ignore_nulls=True)
     return exp.Case(ifs=[exp.If(this=exp.Not(this=exp.Is(this=exp.Paren(this=x), expression=exp.Null())), true=inner)])
