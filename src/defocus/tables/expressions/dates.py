@@ -13,7 +13,7 @@ from defocus.tables.expressions.parser import called, only
 from defocus.tables.expressions.terms import Term, made, moment, of
 from defocus.tables.expressions.texts import appended, as_text
 
-__all__ = ["DAYS", "MOMENTS", "MONTHS", "date_part"]
+__all__ = ["DAYS", "MOMENTS", "MONTHS", "as_strftime", "date_part"]
 
 _DAYS = ("year", "quarter", "month", "week", "day")
 _TIMES = ("hour", "minute", "second")
@@ -46,7 +46,6 @@ _NAMED_PARTS = {
     "A": ("dow", DAYS, 0),
     "a": ("dow", DAYS, _SHORT),
 }
-_WRITTEN_OUT = {"F": "%Y-%m-%d", "T": "%H:%M:%S"}
 _PATTERN = re.compile(r"%(-?[A-Za-z%])|([^%]+)|(%)", re.DOTALL)
 _OF_TO_CHAR = {"YYYY": "%Y", "MM": "%m", "DDD": "%j", "DD": "%d", "HH24": "%H", "MI": "%M", "SS": "%S"}
 _PATTERN_OF_TO_CHAR = re.compile("|".join(_OF_TO_CHAR) + r"|([-/:. ,_]+)|(.)", re.DOTALL)
@@ -275,16 +274,23 @@ def _formatted(node: exp.TimeToStr, read: Read) -> Term:
 
 def _to_char(node: exp.ToChar, read: Read) -> Term:
     """TO_CHAR of a date, with the words that PostgreSQL has for its parts."""
-    only(node, "this", "format")
+    plain = as_strftime(node)
+    if plain is None:
+        given = node.args.get("format")
+        raise _unformatted(called(node), "" if given is None else given.name)
+    return _formatted(plain, read)
+
+
+def as_strftime(node: exp.ToChar) -> exp.TimeToStr | None:
+    """TO_CHAR(d, 'YYYY-MM') as STRFTIME(d, '%Y-%m'), or None where its format has other words."""
     given = node.args.get("format")
-    if not isinstance(given, exp.Literal) or not given.is_string:
-        raise _unformatted("TO_CHAR", "")
-    pieces = []
-    for found in _PATTERN_OF_TO_CHAR.finditer(given.name):
-        if found[2]:
-            raise _unformatted("TO_CHAR", given.name)
-        pieces.append(found[1] or _OF_TO_CHAR[found[0]])
-    return _in_format("TO_CHAR", read(node.this), of("".join(pieces), Kind.TEXT))
+    found = list(_PATTERN_OF_TO_CHAR.finditer(given.name)) if isinstance(given, exp.Literal) and given.is_string else []
+    if not found or any(one[2] for one in found):
+        return None
+    pieces = "".join(one[1] or _OF_TO_CHAR[one[0]] for one in found)
+    plain = exp.TimeToStr(this=node.this.copy(), format=exp.Literal.string(pieces))
+    plain.meta.update(node.meta)
+    return plain
 
 
 def _in_format(what: str, moment: Term, written: Term) -> Term:
@@ -298,14 +304,15 @@ def _in_format(what: str, moment: Term, written: Term) -> Term:
             raise _unformatted(what, written.value)
         piece = of(text, Kind.TEXT) if word is None else _directive(what, word, x)
         total = piece if total.fixed and total.value == "" else appended(total, piece)
-    return total
+    there = exp.Not(this=exp.Is(this=x.sql.copy(), expression=exp.Null()))
+    return made(
+        Kind.TEXT, exp.Case(ifs=[exp.If(this=there, true=total.sql)]), total, x
+    )  # NULL also without a part of x
 
 
 def _directive(what: str, word: str, x: Term) -> Term:
     if word == "%":
         return of("%", Kind.TEXT)
-    if word in _WRITTEN_OUT:
-        return _in_format(what, x, of(_WRITTEN_OUT[word], Kind.TEXT))
     if word in _NAMED_PARTS:
         unit, names, length = _NAMED_PARTS[word]
         return _name_of(unit, names, x, length)

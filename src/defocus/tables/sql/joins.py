@@ -1,31 +1,20 @@
 """Joins: with a public table on keys that it has once, with a private one on the person."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from sqlglot import exp
 
-from defocus.engines.schema import Schema
-from defocus.engines.syntax import column, named
 from defocus.errors import InvalidParameterError, UnknownColumnError, UnsupportedSqlError
 from defocus.tables.expressions.parser import at
-from defocus.tables.rows import Rows, join_private, join_public
+from defocus.tables.rows import join_private, join_public, renamed
 from defocus.tables.sql.bounds import conjuncts
 from defocus.tables.sql.parser import only
 from defocus.tables.sql.public_tables import Public
 from defocus.tables.sql.query import Named, Scope, matching, unused
 
-__all__ = ["joined", "renamed", "turned"]
-
-
-def renamed(rows: Rows, names: Mapping[str, str]) -> Rows:
-    """The same rows with some columns only, under new names; the one that names the person must be among them."""
-    kept = [own for own in rows.schema if own.name in names]
-    relation = rows.select([named(column(one.name), names[one.name]) for one in kept])
-    schema = Schema(replace(one, name=names[one.name]) for one in kept)
-    unit = None if rows.unit is None else names[rows.unit]
-    return replace(rows, relation=relation, schema=schema, unit=unit, counted=None)
+__all__ = ["joined", "turned"]
 
 
 def turned(join: exp.Join, first: exp.Expression) -> exp.Join:

@@ -15,9 +15,8 @@ from sqlglot import exp
 from defocus.errors import UnsupportedSqlError
 from defocus.tables.expressions.parser import at
 from defocus.tables.person_features import aggregated
-from defocus.tables.rows import join_private
+from defocus.tables.rows import join_private, renamed
 from defocus.tables.sql.bounds import conjuncts
-from defocus.tables.sql.joins import renamed
 from defocus.tables.sql.parser import only
 from defocus.tables.sql.public_tables import Public, public_values
 from defocus.tables.sql.query import Named, Scope, matching, unused
@@ -122,6 +121,14 @@ def _as_member(scope: Scope, node: exp.Exists, table: _Table) -> exp.In:
             why="rows are matched by one key: the person, or a column of a public table",
             fix="write EXISTS (SELECT 1 FROM b WHERE b.x = a.x AND …), with other conditions about b alone.",
         )
+    for column in (one for part in others for one in part.find_all(exp.Column)):
+        if column.args.get("table") is not None and not _is_inside(column, names, columns):
+            with at(column):
+                raise UnsupportedSqlError(
+                    "A column from outside in a condition of EXISTS",
+                    why="only the key is compared with the rows outside",
+                    fix="join the tables on the person, and compare in WHERE; or compare it with a constant.",
+                )
     ((theirs, mine),) = pairs
     member = select.copy()
     member.set("expressions", [theirs.copy()])

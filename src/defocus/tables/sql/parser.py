@@ -9,6 +9,7 @@ from sqlglot.errors import ErrorLevel
 from sqlglot.tokenizer_core import Token, TokenType
 
 from defocus.errors import InvalidParameterError, UnsupportedSqlError
+from defocus.tables.expressions.dates import as_strftime
 from defocus.tables.expressions.parser import QUERIES, at, noted
 
 __all__ = [
@@ -276,6 +277,8 @@ def _tree(text: str, dialect: str, *, spans: bool = False) -> exp.Select:
     noted(tree, text, spans=spans)
     for node in tree.walk():
         node.pop_comments()
+    for node in list(tree.find_all(exp.ToChar)):  # which DuckDB would write without its format
+        node.replace(as_strftime(node) or node)
     refuse_constructs(tree)
     if not isinstance(tree, exp.Select):
         raise statement_refusal(str(tree.key))
