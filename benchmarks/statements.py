@@ -97,7 +97,7 @@ def privately(table: dp.tables.Table, text: str) -> tuple[list[str], Table, bool
 
 
 def near(mine: tuple[float, float, float], theirs: Any, coarse: float) -> bool:
-    """Whether a value is that of DuckDB: but for invisible noise, or for what its interval, three times as wide, holds."""
+    """Whether a value is that of DuckDB, but for invisible noise or what its interval, three times as wide, holds."""
     if theirs is None or (isinstance(theirs, float) and math.isnan(theirs)):
         return True  # a mean of nothing has no value to compare
     value, low, high = mine
@@ -106,7 +106,7 @@ def near(mine: tuple[float, float, float], theirs: Any, coarse: float) -> bool:
 
 
 def difference(mine: Table, theirs: Table, *, partial: bool, coarse: float) -> str:
-    """Where two answers differ, or nothing. LIMIT shows a part, and of found groups those of few people are left out."""
+    """Where two answers differ, or nothing. LIMIT shows a part, and found groups of few people are left out."""
     shown = [group for group in theirs if group in mine]
     missing = [group for group in theirs if group not in mine and None not in group]
     if (missing and not partial) or 2 * len(shown) < len(theirs):

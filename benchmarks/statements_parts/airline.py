@@ -26,7 +26,19 @@ def _flight() -> tuple[object, ...]:
     )  # fmt: skip
 
 
-_NAMES = "tailnum carrier origin dest flown departs dep_delay arr_delay air_time distance cancelled".split()
+_NAMES = [
+    "tailnum",
+    "carrier",
+    "origin",
+    "dest",
+    "flown",
+    "departs",
+    "dep_delay",
+    "arr_delay",
+    "air_time",
+    "distance",
+    "cancelled",
+]
 _FLIGHTS = [_flight() for _ in range(9_000)]
 AIRLINE = World(
     name="flights",
@@ -69,14 +81,18 @@ STATEMENTS: list[tuple[str, str]] = [
     ("SELECT carrier, SUM(cancelled) AS n FROM flights GROUP BY carrier", ""),
     ("SELECT a.name, COUNT(*) AS n FROM flights f JOIN airlines a ON f.carrier = a.carrier GROUP BY a.name", ""),
     (
-        "SELECT p.region, AVG(f.arr_delay) AS late FROM flights AS f LEFT JOIN airports AS p ON f.dest = p.faa"
-        " GROUP BY p.region",
+        (
+            "SELECT p.region, AVG(f.arr_delay) AS late FROM flights AS f LEFT JOIN airports AS p ON f.dest = p.faa"
+            " GROUP BY p.region"
+        ),
         "",
     ),
     ("SELECT dest, COUNT(*) AS n FROM flights GROUP BY dest HAVING COUNT(*) > 1000 ORDER BY n DESC LIMIT 3", ""),
     (
-        "SELECT carrier, 100.0 * SUM(CASE WHEN cancelled THEN 1 ELSE 0 END) / COUNT(*) AS share FROM flights"
-        " GROUP BY carrier",
+        (
+            "SELECT carrier, 100.0 * SUM(CASE WHEN cancelled THEN 1 ELSE 0 END) / COUNT(*) AS share FROM flights"
+            " GROUP BY carrier"
+        ),
         "",
     ),
     ("SELECT AVG(distance / (air_time / 60)) AS miles_an_hour FROM flights WHERE air_time > 0", ""),
@@ -86,35 +102,47 @@ STATEMENTS: list[tuple[str, str]] = [
     ("SELECT AVG(arr_delay) AS late FROM flights WHERE dest IN (SELECT faa FROM airports WHERE region = 'west')", ""),
     ("SELECT COUNT(*) AS n FROM flights WHERE tailnum IN (SELECT tailnum FROM repairs WHERE cost > 1000)", ""),
     (
-        "SELECT carrier, COUNT(*) AS n FROM flights f WHERE NOT EXISTS (SELECT 1 FROM repairs r WHERE r.tailnum ="
-        " f.tailnum) GROUP BY carrier",
+        (
+            "SELECT carrier, COUNT(*) AS n FROM flights f WHERE NOT EXISTS (SELECT 1 FROM repairs r WHERE r.tailnum ="
+            " f.tailnum) GROUP BY carrier"
+        ),
         "",
     ),
     (
-        "SELECT CASE WHEN DAYOFWEEK(flown) IN (0, 6) THEN 'weekend' ELSE 'weekday' END AS kind, AVG(dep_delay) AS late"
-        " FROM flights GROUP BY kind",
+        (
+            "SELECT CASE WHEN DAYOFWEEK(flown) IN (0, 6) THEN 'weekend' ELSE 'weekday' END AS kind, AVG(dep_delay) AS late"
+            " FROM flights GROUP BY kind"
+        ),
         "",
     ),
     (
-        "SELECT carrier, MEDIAN(arr_delay) AS half, QUANTILE_CONT(arr_delay, 0.9) AS most FROM flights"
-        " GROUP BY carrier",
+        (
+            "SELECT carrier, MEDIAN(arr_delay) AS half, QUANTILE_CONT(arr_delay, 0.9) AS most FROM flights"
+            " GROUP BY carrier"
+        ),
         "",
     ),
     ("SELECT origin, STDDEV(dep_delay) AS spread, COUNT(DISTINCT tailnum) AS planes FROM flights GROUP BY origin", ""),
     ("SELECT AVG(n) AS flights FROM (SELECT tailnum, CLAMP(COUNT(*), 0, 64) AS n FROM flights GROUP BY tailnum) p", ""),
     (
-        "SELECT AVG(CLAMP(gap, 0, 60)) AS days FROM (SELECT tailnum, DATE_DIFF('day', LAG(flown) OVER (PARTITION BY"
-        " tailnum ORDER BY departs), flown) AS gap FROM flights) g",
+        (
+            "SELECT AVG(CLAMP(gap, 0, 60)) AS days FROM (SELECT tailnum, DATE_DIFF('day', LAG(flown) OVER (PARTITION BY"
+            " tailnum ORDER BY departs), flown) AS gap FROM flights) g"
+        ),
         "",
     ),
     (
-        "SELECT COUNT(*) AS n FROM flights WHERE flown >= DATE '2013-06-01' AND flown < DATE '2013-06-01' +"
-        " INTERVAL 3 MONTH",
+        (
+            "SELECT COUNT(*) AS n FROM flights WHERE flown >= DATE '2013-06-01' AND flown < DATE '2013-06-01' +"
+            " INTERVAL 3 MONTH"
+        ),
         "",
     ),
     (
-        "SELECT origin, AVG(COALESCE(arr_delay, dep_delay, 0)) AS late, COUNT(*) FILTER (WHERE arr_delay > 60) AS bad"
-        " FROM flights GROUP BY origin",
+        (
+            "SELECT origin, AVG(COALESCE(arr_delay, dep_delay, 0)) AS late, COUNT(*) FILTER (WHERE arr_delay > 60) AS bad"
+            " FROM flights GROUP BY origin"
+        ),
         "",
     ),
     ("SELECT carrier, RANK() OVER (ORDER BY COUNT(*) DESC) AS place FROM flights GROUP BY carrier", ""),

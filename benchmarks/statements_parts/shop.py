@@ -1,4 +1,4 @@
-"""Statements about a shop and a census, after what the documentation of SmartNoise SQL and of Qrlew lists as supported."""
+"""Statements about a shop and a census, after what SmartNoise SQL and Qrlew document as supported."""
 
 import random
 from datetime import datetime, timedelta
@@ -76,7 +76,7 @@ CENSUS = World(
                 for i in range(4_000)
             ],
         )
-    },  # fmt: skip
+    },
     declared={
         "age": (0, 100),
         "sex": ["f", "m"],
@@ -178,8 +178,10 @@ _SHOP_TEXTS: list[str | tuple[str, str]] = [
     "SELECT FLOOR(price / 50) * 50 AS band, COUNT(*) AS n FROM orders GROUP BY band ORDER BY band",
     "SELECT CAST(price / 25 AS INTEGER) AS band, COUNT(*) AS n FROM orders GROUP BY 1",
     "SELECT ROUND(price / 10) * 10 AS band, AVG(quantity) AS q FROM orders GROUP BY 1",
-    "SELECT CASE WHEN price < 50 THEN 'low' WHEN price < 150 THEN 'mid' ELSE 'high' END AS b, COUNT(*) AS n"
-    " FROM orders GROUP BY b",
+    (
+        "SELECT CASE WHEN price < 50 THEN 'low' WHEN price < 150 THEN 'mid' ELSE 'high' END AS b, COUNT(*) AS n"
+        " FROM orders GROUP BY b"
+    ),
     "SELECT gift, AVG(price) AS p FROM orders GROUP BY gift",
     "SELECT country, COUNT(*) AS n FROM orders GROUP BY country ORDER BY COUNT(*) DESC LIMIT 2",
     "SELECT country, COUNT(*) AS n FROM orders GROUP BY country ORDER BY country OFFSET 1",
@@ -198,8 +200,10 @@ _SHOP_TEXTS: list[str | tuple[str, str]] = [
     "SELECT DAYNAME(bought) AS d, COUNT(*) AS n FROM orders GROUP BY d",
     "SELECT MONTHNAME(bought) AS m, COUNT(*) AS n FROM orders GROUP BY m",
     "SELECT STRFTIME(bought, '%Y') AS y, COUNT(*) AS n FROM orders GROUP BY y",
-    "SELECT CAST(DATE_TRUNC('month', bought) AS DATE) AS d, COUNT(*) AS n FROM orders WHERE bought < '2022-07-01'"
-    " GROUP BY d",
+    (
+        "SELECT CAST(DATE_TRUNC('month', bought) AS DATE) AS d, COUNT(*) AS n FROM orders WHERE bought < '2022-07-01'"
+        " GROUP BY d"
+    ),
     "SELECT AVG(CLAMP(DATE_DIFF('day', CAST(bought AS DATE), shipped), 0, 20)) AS days FROM orders",
     "SELECT AVG(CLAMP(shipped - CAST(bought AS DATE), 0, 20)) AS days FROM orders",
     "SELECT COUNT(*) AS n FROM orders WHERE shipped >= DATE '2022-02-01' + INTERVAL 1 MONTH",
@@ -218,8 +222,10 @@ _SHOP_TEXTS: list[str | tuple[str, str]] = [
     "SELECT i.category, COUNT(*) AS n FROM orders o, items i WHERE o.item = i.item GROUP BY i.category",
     "SELECT SUM(i.weight * o.quantity) AS freight FROM orders o INNER JOIN items i ON i.item = o.item",
     "SELECT r.alpine, AVG(o.price) AS p FROM orders o LEFT JOIN regions r ON o.country = r.code GROUP BY r.alpine",
-    "SELECT c.city, COUNT(*) AS n FROM orders o JOIN customers c ON o.customer = c.customer WHERE c.city IN"
-    " ('Bern', 'Graz', 'Wien') GROUP BY c.city",
+    (
+        "SELECT c.city, COUNT(*) AS n FROM orders o JOIN customers c ON o.customer = c.customer WHERE c.city IN"
+        " ('Bern', 'Graz', 'Wien') GROUP BY c.city"
+    ),
     "SELECT c.vip, SUM(o.price) AS s FROM orders o JOIN customers c USING (customer) GROUP BY c.vip",
     "SELECT COUNT(*) AS n FROM orders o CROSS JOIN regions r",
     "SELECT COUNT(*) AS n FROM orders a JOIN orders b ON a.item = b.item",
@@ -227,27 +233,39 @@ _SHOP_TEXTS: list[str | tuple[str, str]] = [
     "SELECT COUNT(*) AS n FROM orders WHERE item NOT IN (SELECT item FROM items WHERE weight > 1)",
     "SELECT COUNT(*) AS n FROM orders o WHERE EXISTS (SELECT 1 FROM items i WHERE i.item = o.item AND i.weight > 1)",
     "SELECT COUNT(*) AS n FROM orders WHERE customer IN (SELECT customer FROM customers WHERE vip)",
-    "SELECT COUNT(*) AS n FROM orders o WHERE EXISTS (SELECT * FROM customers c WHERE c.customer = o.customer AND c.vip)",
+    "SELECT COUNT(*) AS n FROM orders o WHERE EXISTS (SELECT * FROM customers c WHERE o.customer = c.customer AND vip)",
     "SELECT COUNT(*) AS n FROM orders WHERE customer NOT IN (SELECT customer FROM orders WHERE status = 'returned')",
     "SELECT COUNT(*) AS n FROM orders WHERE price > (SELECT AVG(price) FROM orders)",
     # sub-queries
     "WITH dear AS (SELECT * FROM orders WHERE price > 150) SELECT country, COUNT(*) AS n FROM dear GROUP BY country",
     "SELECT AVG(p) AS mean FROM (SELECT price * quantity AS p FROM orders WHERE quantity > 2) AS t",
-    "WITH a AS (SELECT customer, price FROM orders), b AS (SELECT customer, price * 2 AS d FROM a) SELECT SUM(d) AS s"
-    " FROM b",
+    (
+        "WITH a AS (SELECT customer, price FROM orders), b AS (SELECT customer, price * 2 AS d FROM a) SELECT SUM(d) AS s"
+        " FROM b"
+    ),
     "SELECT COUNT(*) AS people FROM (SELECT DISTINCT customer FROM orders) t",
     "SELECT country, COUNT(*) AS people FROM (SELECT DISTINCT customer, country FROM orders) t GROUP BY country",
-    "SELECT AVG(price) AS first FROM (SELECT DISTINCT ON (customer) customer, price FROM orders ORDER BY customer,"
-    " bought) t",
-    "SELECT AVG(CLAMP(spent, 0, 5000)) AS spent FROM (SELECT customer, SUM(price) AS spent FROM orders GROUP BY"
-    " customer) t",
+    (
+        "SELECT AVG(price) AS first FROM (SELECT DISTINCT ON (customer) customer, price FROM orders ORDER BY customer,"
+        " bought) t"
+    ),
+    (
+        "SELECT AVG(CLAMP(spent, 0, 5000)) AS spent FROM (SELECT customer, SUM(price) AS spent FROM orders GROUP BY"
+        " customer) t"
+    ),
     "SELECT COUNT(*) AS n FROM (SELECT customer FROM orders GROUP BY customer HAVING COUNT(*) > 20) t",
-    "SELECT often, COUNT(*) AS n FROM (SELECT customer, COUNT(*) > 20 AS often FROM orders GROUP BY customer) t"
-    " GROUP BY often",
-    "SELECT AVG(CLAMP(n, 0, 64)) AS n FROM (SELECT customer, ROW_NUMBER() OVER (PARTITION BY customer ORDER BY bought)"
-    " AS n FROM orders) t",
-    "SELECT SUM(price) AS s FROM (SELECT price FROM orders WHERE country = 'AT' UNION ALL SELECT price FROM orders"
-    " WHERE country = 'BE') t",
+    (
+        "SELECT often, COUNT(*) AS n FROM (SELECT customer, COUNT(*) > 20 AS often FROM orders GROUP BY customer) t"
+        " GROUP BY often"
+    ),
+    (
+        "SELECT AVG(CLAMP(n, 0, 64)) AS n FROM (SELECT customer, ROW_NUMBER() OVER (PARTITION BY customer ORDER BY bought)"
+        " AS n FROM orders) t"
+    ),
+    (
+        "SELECT SUM(price) AS s FROM (SELECT price FROM orders WHERE country = 'AT' UNION ALL SELECT price FROM orders"
+        " WHERE country = 'BE') t"
+    ),
     "SELECT item, price FROM orders LIMIT 5",
     "SELECT * FROM orders",
 ]

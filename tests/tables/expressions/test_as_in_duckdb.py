@@ -131,7 +131,7 @@ def rows() -> list[tuple[Any, ...]]:
 def connection() -> Iterator[duckdb.DuckDBPyConnection]:
     with duckdb.connect(config={"threads": 1}) as made:
         made.execute(f"CREATE TABLE r ({', '.join(f'{name} {its}' for name, (_, its) in TYPES.items())})")
-        made.executemany(f"INSERT INTO r VALUES ({', '.join('?' * len(TYPES))})", rows())
+        made.executemany(f"INSERT INTO r VALUES ({', '.join('?' * len(TYPES))})", rows())  # noqa: S608  # question marks
         yield made
 
 

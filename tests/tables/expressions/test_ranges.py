@@ -94,7 +94,8 @@ KNOWN: dict[str, tuple[Any, Any]] = {
     "-3.5": (-3.5, -3.5),
 }
 UNKNOWN = (
-    "free", "x + free", "1 / x", "CAST(free AS BIGINT)", "SQRT(free)", "LN(x)", "LN(x + 2)", "POWER(x, -1)", "POWER(x, y)", "EXP(1e6 * y)", "YEAR(day)",
+    "free", "x + free", "1 / x", "CAST(free AS BIGINT)", "SQRT(free)", "LN(x)",
+    "LN(x + 2)", "POWER(x, -1)", "POWER(x, y)", "EXP(1e6 * y)", "YEAR(day)",
     "LEAST(free, 3)", "x // (y - 5.5)", "SQRT(-y)", "POWER(-y, 0.5)", "CASE WHEN truth THEN free ELSE 1 END",
     "1e99 * 1e99 * y", "CAST(y AS TEXT)", "'3'", "NULL", "nothing",
 )  # fmt: skip

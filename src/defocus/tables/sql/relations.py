@@ -78,14 +78,15 @@ def from_clause(select: exp.Select, catalogue: Catalogue) -> tuple[Scope, Catalo
     for join in joins:
         scope = joined(scope, _table(join.this, tables), join, where)
     if condition is not None:
-        if condition.find(exp.Window) is not None:
+        nodes = list(condition.walk(prune=lambda node: isinstance(node, exp.Query)))
+        if any(isinstance(node, exp.Window) for node in nodes):
             raise UnsupportedSqlError(
                 "A window function in WHERE",
                 why="WHERE comes before windows",
                 fix="name it in a sub-query, and filter outside: SELECT … FROM (SELECT …, LAG(x) OVER (…) AS y …) WHERE"
                 " y > 0.",
             )
-        if any(is_aggregate(node) for node in condition.walk()):
+        if any(is_aggregate(node) for node in nodes):
             raise UnsupportedSqlError(
                 "An aggregate in WHERE", why="WHERE is about single rows", fix="write the condition in HAVING."
             )
