@@ -110,8 +110,8 @@ STATEMENTS: list[tuple[str, str]] = [
     ),
     (
         (
-            "SELECT CASE WHEN DAYOFWEEK(flown) IN (0, 6) THEN 'weekend' ELSE 'weekday' END AS kind, AVG(dep_delay) AS late"
-            " FROM flights GROUP BY kind"
+            "SELECT CASE WHEN DAYOFWEEK(flown) IN (0, 6) THEN 'weekend' ELSE 'weekday' END AS kind, AVG(dep_delay) AS"
+            " late FROM flights GROUP BY kind"
         ),
         "",
     ),
@@ -140,8 +140,8 @@ STATEMENTS: list[tuple[str, str]] = [
     ),
     (
         (
-            "SELECT origin, AVG(COALESCE(arr_delay, dep_delay, 0)) AS late, COUNT(*) FILTER (WHERE arr_delay > 60) AS bad"
-            " FROM flights GROUP BY origin"
+            "SELECT origin, AVG(COALESCE(arr_delay, dep_delay, 0)) AS late, COUNT(*) FILTER (WHERE arr_delay > 60) AS"
+            " bad FROM flights GROUP BY origin"
         ),
         "",
     ),

@@ -240,8 +240,8 @@ _SHOP_TEXTS: list[str | tuple[str, str]] = [
     "WITH dear AS (SELECT * FROM orders WHERE price > 150) SELECT country, COUNT(*) AS n FROM dear GROUP BY country",
     "SELECT AVG(p) AS mean FROM (SELECT price * quantity AS p FROM orders WHERE quantity > 2) AS t",
     (
-        "WITH a AS (SELECT customer, price FROM orders), b AS (SELECT customer, price * 2 AS d FROM a) SELECT SUM(d) AS s"
-        " FROM b"
+        "WITH a AS (SELECT customer, price FROM orders), b AS (SELECT customer, price * 2 AS d FROM a) SELECT SUM(d)"
+        " AS s FROM b"
     ),
     "SELECT COUNT(*) AS people FROM (SELECT DISTINCT customer FROM orders) t",
     "SELECT country, COUNT(*) AS people FROM (SELECT DISTINCT customer, country FROM orders) t GROUP BY country",
@@ -259,8 +259,8 @@ _SHOP_TEXTS: list[str | tuple[str, str]] = [
         " GROUP BY often"
     ),
     (
-        "SELECT AVG(CLAMP(n, 0, 64)) AS n FROM (SELECT customer, ROW_NUMBER() OVER (PARTITION BY customer ORDER BY bought)"
-        " AS n FROM orders) t"
+        "SELECT AVG(CLAMP(n, 0, 64)) AS n FROM (SELECT customer, ROW_NUMBER() OVER (PARTITION BY customer ORDER BY"
+        " bought) AS n FROM orders) t"
     ),
     (
         "SELECT SUM(price) AS s FROM (SELECT price FROM orders WHERE country = 'AT' UNION ALL SELECT price FROM orders"

@@ -118,7 +118,7 @@ class Rows:
         words = [f"{name} is {value.text}" for name, value in derived.items()]
         return replace(self._then(select, list(derived.values()), words), schema=schema, counted=counted)
 
-    def renamed(self, names: Mapping[str, str]) -> "Rows":
+    def renamed(self, names: Any) -> "Rows":
         """The rows with other names for some columns."""
         if not isinstance(names, Mapping) or not all(isinstance(new, str) and new.strip() for new in names.values()):
             raise InvalidParameterError("Columns are renamed by a dict.", fix='pass {"dep_delay": "delay"}.')

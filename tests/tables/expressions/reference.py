@@ -167,7 +167,7 @@ def truncated(unit: str, x: Any) -> Any:
 
 def later(x: Any, number: int, unit: str) -> datetime | None:
     """The moment so many units later; a day that a month lacks is its last."""
-    at = order(x)
+    at: datetime = order(x)
     months = {"year": 12, "quarter": 3, "month": 1}
     if unit not in months:
         try:

@@ -74,8 +74,15 @@ def test_a_person_decides_about_rows_of_that_person_only(tmp_path: Path) -> None
         "SELECT COUNT(*) AS n FROM (SELECT DISTINCT ON (u) u, x FROM t ORDER BY u, x DESC) f WHERE x > 1",
         "SELECT COUNT(*) AS n FROM (SELECT DISTINCT u, x FROM t) d WHERE x > 1",
     )
-    own = {None: [], 1: [(1, 1)], 2: [(1, 2)], 12: [(1, 1), (1, 2)], 22: [(1, 2), (1, 2)]}
-    for number, (text, others) in enumerate(itertools.product(queries, ([], [(2, 1)], [(2, 2), (3, 1), (None, 2)]))):
+    own: dict[int | None, list[tuple[int, int]]] = {
+        None: [],
+        1: [(1, 1)],
+        2: [(1, 2)],
+        12: [(1, 1), (1, 2)],
+        22: [(1, 2), (1, 2)],
+    }
+    beside: list[list[tuple[int | None, int]]] = [[], [(2, 1)], [(2, 2), (3, 1), (None, 2)]]
+    for number, (text, others) in enumerate(itertools.product(queries, beside)):
         counts = {}
         for name, rows in own.items():
             made = [*others, *rows]

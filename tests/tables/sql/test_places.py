@@ -1,12 +1,14 @@
 """A refusal says where: the line, the column and the words, as they were written."""
 
+from typing import Any
+
 import pytest
 
 from defocus.errors import InvalidParameterError
 from defocus.tables import Table
 
 
-def refused(visits: Table, text: str, **how: str) -> str:
+def refused(visits: Table, text: str, **how: Any) -> str:
     with pytest.raises(InvalidParameterError) as caught:
         visits.sql_query(text, **how)
     return str(caught.value)

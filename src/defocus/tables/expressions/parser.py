@@ -145,7 +145,7 @@ def refusal(node: exp.Expression) -> UnsupportedSqlError:
     )
 
 
-def called(node: exp.Expression) -> str:
+def called(node: exp.Expr) -> str:
     """What the user wrote for a function, where the parser has another word for it."""
     if isinstance(node, exp.Anonymous):
         return str(node.name)[:40]

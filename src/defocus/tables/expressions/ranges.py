@@ -295,7 +295,7 @@ def _remainder(node: Any, find: _Find) -> _Range | None:
     a, b = find(node.this), find(node.expression)
     if b is None:
         return None
-    most = Fraction(max(abs(b[0]), abs(b[1])))
+    most = max(abs(Fraction(end)) for end in b)
     if find.is_whole(node.this) and find.is_whole(node.expression):
         most -= 1
     low, high = (Fraction(x) for x in a) if a is not None else (-most, most)

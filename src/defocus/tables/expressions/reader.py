@@ -58,13 +58,12 @@ def expression(text: str, schema: Schema, *, aliases: Collection[str] = ()) -> E
     >>> expression("pay / age", people).sql.sql("duckdb")
     'NULLIF(CAST("pay" AS DOUBLE) / NULLIF(CAST("age" AS DOUBLE), CAST(\'0.0\' AS DOUBLE)), CAST(\'NaN\' AS DOUBLE))'
     """
-    named = text.strip() if isinstance(text, str) else ""
-    if named in schema:
-        return _finished(exp.column(named, quoted=True), named, schema, aliases)
-    tree = parsed(text)
+    if text in schema:
+        return _finished(exp.column(text, quoted=True), text, schema, aliases)
+    tree, written = parsed(text), text.strip()
     if not isinstance(tree, exp.Column):
-        _refuse_ambiguous(named, schema)
-    return _finished(tree, named, schema, aliases)
+        _refuse_ambiguous(written, schema)
+    return _finished(tree, written, schema, aliases)
 
 
 def _refuse_ambiguous(text: str, schema: Schema) -> None:

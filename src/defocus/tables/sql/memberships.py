@@ -8,7 +8,7 @@ Guarantee:
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from sqlglot import exp
 
@@ -37,11 +37,12 @@ def has_member(condition: exp.Expression) -> bool:
 def decided(scope: Scope, condition: exp.Expression, *, table: _Table, rows: _Rows) -> tuple[Scope, exp.Expression]:
     """The condition with constants or columns in the place of each sub-query, and a scope that has the columns."""
     tree = exp.paren(condition.copy(), copy=False)
-    for node in [one for one in tree.find_all(exp.In, exp.Exists) if _is_member(one) and _outside(one)]:
+    for node in [one for one in tree.walk() if _is_member(one) and _outside(one)]:
         with at(node):
-            member = node if isinstance(node, exp.In) else _as_member(scope, node, table)
+            member = _as_member(scope, node, table) if isinstance(node, exp.Exists) else node
             scope, decision = _decision(scope, member, table, rows)
-        node.replace(decision if isinstance(node, exp.In) else exp.Coalesce(this=decision, expressions=[exp.false()]))
+        exists = isinstance(node, exp.Exists)
+        node.replace(exp.Coalesce(this=decision, expressions=[exp.false()]) if exists else decision)
     return scope, tree
 
 
@@ -64,7 +65,7 @@ def _select(node: exp.Expression) -> exp.Select:
     return node
 
 
-def _decision(scope: Scope, node: exp.In, table: _Table, rows: _Rows) -> tuple[Scope, exp.Expression]:
+def _decision(scope: Scope, node: Any, table: _Table, rows: _Rows) -> tuple[Scope, exp.Expression]:
     """Whether a value is among those of a sub-query."""
     only(node, "IN", "this", "query")
     select = _select(node.args["query"])
@@ -111,10 +112,10 @@ def _as_member(scope: Scope, node: exp.Exists, table: _Table) -> exp.In:
     names = [source.name] if isinstance(source, Public) else [one.name for one in source.tables]
     columns = dict(source.columns if isinstance(source, Public) else source.tables[0].columns)
     where = select.args.get("where")
-    pairs, others = [], []
-    for part in conjuncts(None if where is None else where.this):
-        pair = _pair(scope, names, columns, part)
-        (others if pair is None else pairs).append(part if pair is None else pair)
+    parts = conjuncts(None if where is None else where.this)
+    found = [_pair(scope, names, columns, part) for part in parts]
+    pairs = [pair for pair in found if pair is not None]
+    others = [part for part, pair in zip(parts, found, strict=True) if pair is None]
     if len(pairs) != 1 or select.args.get("group") is not None:
         raise UnsupportedSqlError(
             "EXISTS without one comparison a.x = b.x",
