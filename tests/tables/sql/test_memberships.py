@@ -1,14 +1,17 @@
 """IN (SELECT …) and EXISTS keep a row by public values, or by rows of its own person."""
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 import pytest
+from tests.tables.attacks.exact import table
 from tests.tables.sql.hospital import PATIENTS, VISITS, WARDS, exact
 
 import defocus as dp
+from defocus.engines.syntax import column, named
 from defocus.tables import Table
 
 CONDITIONS = [
@@ -39,8 +42,8 @@ CONDITIONS = [
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_the_rows_that_are_kept_are_those_of_duckdb(visits: Table, condition: str) -> None:
     with duckdb.connect() as bare:
-        for name, table in (("visits", VISITS), ("patients", PATIENTS), ("wards", WARDS)):
-            bare.register(name, table)
+        for name, held in (("visits", VISITS), ("patients", PATIENTS), ("wards", WARDS)):
+            bare.register(name, held)
         (wanted,) = bare.execute(f"SELECT COUNT(*), SUM(days) FROM visits v WHERE {condition}").fetchall()  # noqa: S608  # the conditions above
     found = exact(visits, f"SELECT COUNT(*) AS n, SUM(days) AS d FROM visits v WHERE {condition}")  # noqa: S608  # the conditions above
     assert (found["n"], found["d"]) == ([wanted[0]], [wanted[1] or 0])
@@ -55,14 +58,14 @@ def test_a_null_among_public_values_means_what_it_means_in_sql(tmp_path: Path) -
     data = pa.table({"u": [1, 2, 3], "k": ["a", "b", None]})
     public = {"p": pa.table({"k": ["a", None]})}
     opened = dp.open(data, unit=dp.user("u"), budget=dp.Budget(10**9), ledger=tmp_path / "l", name="t", public=public)
-    with opened as table:
+    with opened as small:
         for condition, rows in (
             ("k IN (SELECT k FROM p)", 1),
             ("k NOT IN (SELECT k FROM p)", 0),
             ("EXISTS (SELECT 1 FROM p WHERE p.k = t.k)", 1),
             ("NOT EXISTS (SELECT 1 FROM p WHERE p.k = t.k)", 2),
         ):
-            answer = table.bound(rows=1).sql(f"SELECT COUNT(*) AS n FROM t WHERE {condition}", epsilon=10**5)  # noqa: S608
+            answer = small.bound(rows=1).sql(f"SELECT COUNT(*) AS n FROM t WHERE {condition}", epsilon=10**5)  # noqa: S608
             assert round(float(answer["n"].values[0])) == rows, condition
 
 
@@ -90,10 +93,40 @@ def test_a_person_decides_about_rows_of_that_person_only(tmp_path: Path) -> None
                 {"u": pa.array([u for u, _ in made], pa.int64()), "x": pa.array([x for _, x in made], pa.int64())}
             )
             ledger = tmp_path / f"{number} {name}"
-            with dp.open(data, unit=dp.user("u"), budget=dp.Budget(10**9), ledger=ledger, name="t") as table:
-                answer = table.bound(rows=4).sql(text, epsilon=10**5)
+            with dp.open(data, unit=dp.user("u"), budget=dp.Budget(10**9), ledger=ledger, name="t") as small:
+                answer = small.bound(rows=4).sql(text, epsilon=10**5)
                 counts[name] = round(float(answer["n"].values[0]))
         assert all(0 <= counts[name] - counts[None] <= len(rows) for name, rows in own.items()), text
+
+
+KEPT = {
+    "WHERE u IN (SELECT u FROM small WHERE x > 1)": [(1, "a"), (1, "b"), (4, "A")],
+    "v WHERE NOT EXISTS (SELECT 1 FROM small w WHERE w.u = v.u AND w.k ILIKE 'a')": [(2, "é"), (3, None)],
+    "WHERE k IN (SELECT key FROM keys WHERE key <> 'b')": [(1, "a"), (2, "é")],
+    "WHERE u IN (SELECT u FROM small GROUP BY u HAVING COUNT(*) > 1) AND k NOT IN (SELECT key FROM keys)": [],
+}
+
+
+@pytest.mark.parametrize("clause", KEPT)
+def test_every_engine_keeps_the_same_rows(any_engine: str, clause: str) -> None:
+    assert any_engine
+    cells = [(1, "a", 0.5), (1, "b", 2.0), (2, "é", 1.0), (3, None, None), (4, "A", 9.0), (None, "a", 7.0)]
+    rows = [{"u": u, "k": k, "y": 0, "x": x, "z": 0.0, "s": ""} for u, k, x in cells]
+    small = replace(table(rows), public={"keys": pa.table({"key": ["a", "b", "é"]})})
+    asked = small.sql_query(f"SELECT COUNT(*) AS n FROM small {clause}").query.rows  # noqa: S608  # the clauses above
+    found = asked.engine.run(asked.select([named(column("u"), "u"), named(column("k"), "k")])).to_pylist()
+    assert sorted(((row["u"], row["k"]) for row in found), key=str) == sorted(KEPT[clause], key=str)
+
+
+def test_every_engine_takes_the_same_first_row(any_engine: str) -> None:
+    assert any_engine
+    cells = [(1, "a", 0.5), (1, "b", 2.0), (1, "c", 2.0), (2, "é", None), (2, "e", 1.0), (None, "a", 7.0)]
+    small = table([{"u": u, "k": k, "y": 0, "x": x, "z": 0.0, "s": ""} for u, k, x in cells])
+    text = "SELECT COUNT(*) AS n FROM (SELECT DISTINCT ON (u) u, k, x FROM small ORDER BY u, x DESC NULLS LAST, k) f"
+    asked = small.sql_query(text).query.rows
+    found = asked.engine.run(asked.select([named(column("u"), "u"), named(column("k"), "k")])).to_pylist()
+    assert sorted((row["u"], row["k"]) for row in found) == [(1, "b"), (2, "e")]
+    assert asked.single
 
 
 def test_where_a_person_has_one_row_no_bound_is_needed(visits: Table) -> None:

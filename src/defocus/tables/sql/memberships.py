@@ -110,6 +110,7 @@ def _as_member(scope: Scope, node: exp.Exists, table: _Table) -> exp.In:
     select = _select(node.this)
     source = table(select.args["from_"].this)
     names = [source.name] if isinstance(source, Public) else [one.name for one in source.tables]
+    names += [join.this.alias_or_name for join in select.args.get("joins") or []]
     columns = dict(source.columns if isinstance(source, Public) else source.tables[0].columns)
     where = select.args.get("where")
     parts = conjuncts(None if where is None else where.this)
