@@ -78,7 +78,7 @@ _MOST_LISTED = 2_000
 
 def public_values(public: Public, value: exp.Expression, condition: exp.Expression | None) -> list[exp.Expression]:
     """The values of an expression over a public table, each once, as constants; NULL where there is one."""
-    opened = source(public.data)
+    opened = source(public.table)
     try:
         scope = Scope(Rows(opened.engine, opened.relation, opened.schema, None), (Named(public.name, public.columns),))
         scope = scope if condition is None else scope.where(condition)
