@@ -156,17 +156,19 @@ def counted(worlds: Mapping[str, World], statements: Sequence[tuple[str, str, st
     return counts
 
 
+LISTS: dict[str, tuple[Mapping[str, World], Sequence[tuple[str, str, str]]]] = {
+    "airline": ({"flights": AIRLINE}, [("flights", text, same) for text, same in STATEMENTS]),
+    "shop and census": ({"orders": SHOP, "census": CENSUS}, MORE),
+}
+
+
 def main() -> None:
-    show = "--show" in sys.argv
-    lists = {
-        "airline": ({"flights": AIRLINE}, [("flights", text, same) for text, same in STATEMENTS]),
-        "shop and census": ({"orders": SHOP, "census": CENSUS}, MORE),
-    }
     results = {}
-    for name, (worlds, statements) in lists.items():
-        results[name] = counted(worlds, statements, show=show)
+    for name, (worlds, statements) in LISTS.items():
+        results[name] = counted(worlds, statements, show="--show" in sys.argv)
         print(f"{name}: {len(statements)} statements, {results[name]}")
-    RESULTS.write_text(json.dumps({"python": platform.python_version(), "duckdb": duckdb.__version__, **results}))
+    versions = {"python": platform.python_version(), "duckdb": duckdb.__version__}
+    RESULTS.write_text(json.dumps({**versions, **results}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
