@@ -99,7 +99,7 @@ def test_a_person_decides_about_rows_of_that_person_only(tmp_path: Path) -> None
         assert all(0 <= counts[name] - counts[None] <= len(rows) for name, rows in own.items()), text
 
 
-KEPT = {
+KEPT: dict[str, list[tuple[int, str | None]]] = {
     "WHERE u IN (SELECT u FROM small WHERE x > 1)": [(1, "a"), (1, "b"), (4, "A")],
     "v WHERE NOT EXISTS (SELECT 1 FROM small w WHERE w.u = v.u AND w.k ILIKE 'a')": [(2, "é"), (3, None)],
     "WHERE k IN (SELECT key FROM keys WHERE key <> 'b')": [(1, "a"), (2, "é")],

@@ -23,7 +23,7 @@ from defocus.errors import InvalidParameterError, Number, WrongKindError
 from defocus.tables.expressions.dates import DAYS, MONTHS
 from defocus.tables.expressions.terms import as_kind, literal, moment, negated
 
-__all__ = ["clamp", "constants", "domain", "interval", "is_whole", "number", "part"]
+__all__ = ["clamp", "constants", "domain", "interval", "is_whole", "may_be_null", "number", "part"]
 
 
 _Range: TypeAlias = tuple[Number, Number]
@@ -179,6 +179,17 @@ def _results(node: exp.Expression) -> list[exp.Expression]:
     else:
         results = []
     return [result for result in results if not isinstance(result, exp.Null)]
+
+
+def may_be_null(node: exp.Expression) -> bool:
+    """Whether a choice between values says that there may be none: a CASE without ELSE, or with NULL."""
+    node = _bare(node)
+    if not isinstance(node, exp.Case | exp.If):
+        return False
+    default = node.args.get("default" if isinstance(node, exp.Case) else "false")
+    branches = [] if isinstance(node, exp.If) else node.args["ifs"]
+    results = [default, *(branch.args["true"] for branch in branches)]
+    return any(result is None or isinstance(result, exp.Null) for result in results)
 
 
 def _inner(node: Any, find: _Find) -> _Range | None:

@@ -15,6 +15,7 @@ from defocus.engines.schema import Kind
 from defocus.errors import InvalidParameterError, UnsupportedSqlError, count
 from defocus.tables.contribution import FIND
 from defocus.tables.expressions.parser import at
+from defocus.tables.expressions.ranges import may_be_null
 from defocus.tables.keys import DECLARED, EVERYTHING, Keys, declared_keys, key_columns, public_keys
 from defocus.tables.sql.aggregates import Asked, Calls, free, is_aggregate
 from defocus.tables.sql.bounds import listed
@@ -33,7 +34,8 @@ def chosen_keys(
 ) -> tuple[Keys | None, tuple[str, ...]]:
     """The groups, and the keys of which nobody said what values they have.
 
-    What was given beside the query comes first, then what WHERE lists, then domains of columns and expressions.
+    What was given beside the query comes first, then what WHERE lists, then domains of columns and expressions. Where a
+    CASE has no ELSE, those for whom no branch holds are a group, as in SQL.
     """
     by_rule = isinstance(given, str) and given == DECLARED
     if not keys:
@@ -52,6 +54,12 @@ def chosen_keys(
     grouping = [
         column if values is None else replace(column, values=tuple(values))
         for column, values in zip(columns, shown, strict=True)
+    ]
+    grouping = [
+        replace(column, values=(*column.values, None))
+        if column.values and values is None and may_be_null(key.tree)
+        else column
+        for column, values, key in zip(grouping, shown, keys, strict=True)
     ]
     unknown = tuple(column.name for column in grouping if column.values is None and column.kind is not Kind.BOOLEAN)
     return declared_keys(grouping), unknown
