@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from defocus.answers import AnswerColumn, Tails
+from defocus.answers.noise_sources import Noise
 from defocus.errors import Number
 from defocus.mechanisms import Gaussian, Laplace
 from defocus.mechanisms.mechanism import add
@@ -181,10 +182,17 @@ class Noisy:
     words: str
     total: bool = False
     """Whether the sum of all cells is exact, and the first is what the others leave of it."""
+    source: str = ""
+    """Which measurement of the release it is."""
 
     def felt(self, coefficients: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """What the noise of each cell is multiplied with in a combination of cells; the last axis counts cells."""
         return coefficients[..., 1:] - coefficients[..., :1] if self.total else coefficients
+
+    def noise(self, coefficients: npt.NDArray[np.float64], *, linear: bool) -> Noise:
+        """The noise of combinations of cells: a line of coefficients for each group, or one for all."""
+        factors = np.atleast_2d(self.felt(coefficients)) * math.sqrt(self.variance)
+        return Noise({self.source: factors} if factors.any() else {}, self.width, linear=linear)
 
     def count(self, name: str, coefficients: npt.NDArray[np.float64], how: str) -> AnswerColumn:
         """A number that is the cells multiplied with these coefficients."""
@@ -192,4 +200,7 @@ class Noisy:
         errors = np.full(len(values), np.sqrt(np.square(self.felt(coefficients)).sum() * self.variance))
         half = self.width * errors
         low, high = values - half, values + half
-        return AnswerColumn(name, values, errors, low, high, integral=True, how=how, tails=Tails.LOG_CONCAVE)
+        noise = self.noise(coefficients, linear=True)
+        return AnswerColumn(
+            name, values, errors, low, high, integral=True, how=how, tails=Tails.LOG_CONCAVE, noise=noise
+        )

@@ -45,7 +45,7 @@ def grouped(tree: exp.Select, scope: Scope) -> tuple[Scope, tuple[Key, ...]]:
     items = list(tree.expressions)
     wanted = list(clause.expressions)
     if clause.args.get("all"):
-        wanted = [_inner(item) for item in items if not any(is_aggregate(node) for node in item.walk())]
+        wanted = [_inner(item) for item in items if not any(map(_is_of_groups, item.walk()))]
     extended, keys = scope, list[Key]()
     for node in wanted:
         name, expression = _meant(node, items, scope)
@@ -60,6 +60,10 @@ def grouped(tree: exp.Select, scope: Scope) -> tuple[Scope, tuple[Key, ...]]:
             raise InvalidParameterError(f"{name!r:.60} is twice in GROUP BY.", fix="name each key once.")
         keys.append(key)
     return extended, tuple(keys)
+
+
+def _is_of_groups(node: exp.Expr) -> bool:
+    return is_aggregate(node) or isinstance(node, exp.Window)
 
 
 def ordinal(node: exp.Literal, items: Sequence[exp.Expression], word: str) -> exp.Expression:

@@ -33,7 +33,7 @@ from defocus.tables.query import Query, printable
 from defocus.tables.rows import Rows
 from defocus.tables.sql.bounds import conjuncts, domain, interval
 from defocus.tables.sql.parser import DIALECT, written
-from defocus.tables.sql.postprocessing import Finish, Output, linear, references
+from defocus.tables.sql.postprocessing import Finish, Output, Regroup, linear, references
 
 __all__ = ["Ask", "Named", "Scope", "SqlQuery", "matching", "plain", "unused"]
 
@@ -57,6 +57,8 @@ class SqlQuery:
     text: str
     unknown: tuple[str, ...] = ()
     """Keys of which nobody said what values they have."""
+    outer: tuple[tuple[Regroup, Finish], ...] = ()
+    """SELECTs over the released groups, the innermost first."""
 
     @property
     def question(self) -> str:
@@ -77,6 +79,8 @@ class SqlQuery:
         seen = self.query.preview(epsilon=epsilon, delta=delta)
         by_name = {column.name: column for column in seen.columns}
         columns = tuple(self._foreseen(output, by_name) for output in self.finish.outputs)
+        for regroup, finish in self.outer:
+            columns = tuple(_computed(output, finish.held, regroup.aggregates, columns) for output in finish.outputs)
         return replace(seen, columns=columns, question=self.text, rules=rules_of((*seen.rules, *self.finish.notes)))
 
     def release(
@@ -105,9 +109,13 @@ class SqlQuery:
 
     def _finished(self, answer: Released) -> Released:
         try:
-            return self.finish.apply(answer, self.query.rows.engine, self.text)
+            finished = self.finish.apply(answer, self.text)
+            for regroup, finish in self.outer:
+                finished = finish.apply(regroup.apply(finished), self.text)
         except DefocusError as problem:
             why = problem.what
+        else:
+            return finished
         raise NotFinishedError(answer, why=why)
 
     def _foreseen(self, output: Output, by_name: Mapping[str, PreviewColumn]) -> PreviewColumn:
@@ -115,7 +123,7 @@ class SqlQuery:
         scaled = linear(output.tree)
         if scaled is None:
             names = [self.finish.held[reference] for reference in references(output.tree)]
-            return PreviewColumn(output.name, f"computed from {' and '.join(names)}")
+            return PreviewColumn(output.name, f"computed from {' and '.join(names) or 'keys'}")
         column, factor = by_name[self.finish.held[scaled.reference]], abs(scaled.factor)
         return PreviewColumn(
             output.name,
@@ -136,6 +144,20 @@ class SqlQuery:
                     :600
                 ],
             )
+
+
+def _computed(
+    output: Output,
+    held: Mapping[str, str],
+    aggregates: Mapping[str, exp.Expression] | None,
+    columns: Sequence[PreviewColumn],
+) -> PreviewColumn:
+    """What is known beforehand of a column of a SELECT over released groups: as it was, or what it is computed from."""
+    by_name = {column.name: column for column in columns}
+    if aggregates is None and output.reference is not None:
+        return replace(by_name[held[output.reference]], name=output.name)
+    names = [held[reference] for reference in references(output.tree)]
+    return PreviewColumn(output.name, f"computed from {' and '.join(names) or 'released groups'}")
 
 
 _SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
