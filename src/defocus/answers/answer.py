@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from defocus.answers import derivation, explanation, export, plots, tables
+from defocus.answers import explanation, export, plots, tables
 from defocus.answers.columns import CONFIDENCE, NUMBERS, AnswerColumn, Floats, Tails, checked_names, named
 from defocus.answers.explanation import Promise, exactness, told
 from defocus.answers.noise_sources import Noise
@@ -396,10 +396,12 @@ class Released(Answer):
         >>> table = dp.open(rows, unit=dp.user("person"), budget=dp.Budget(1), ledger=f"{home.name}/a", name="visits")
         >>> counts = table.bound(rows=1).group_by("ward", keys=["A", "B"]).agg(n=dp.count()).release(epsilon=1)
         >>> shares = counts.derive(share="n / SUM(n) OVER ()", place="RANK() OVER (ORDER BY n DESC)")
-        >>> shares["share"].values.round(1).tolist(), shares["place"].values.tolist(), len(table.ledger.entries)
+        >>> shares["share"].values.round(1).tolist(), shares["place"].values.tolist(), shares.receipt.sequence
         ([0.3, 0.7], [2.0, 1.0], 1)
         >>> table.close(); home.cleanup()
         """
+        from defocus.answers import derivation  # noqa: PLC0415  # slow to load
+
         checked_names(list(self.keys), [*(column.name for column in self.columns), *formulas])
         columns, said = derivation.derived(self.keys, self.columns, formulas)
         return replace(self, columns=columns, processing=(*self.processing, *said))

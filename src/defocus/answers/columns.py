@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
-from defocus.answers.noise_sources import Mixture, Noise
+from defocus.answers.noise_sources import ColumnNoise
 from defocus.errors import InvalidParameterError, Number, UnknownColumnError, probability
 
 __all__ = [
@@ -152,7 +152,7 @@ class AnswerColumn:
     """What intervals of another confidence follow from."""
     error_of: str = "the noise"
     """What errors and intervals are of; empty for numbers about another column, which have none."""
-    noise: Noise | Mixture | None = None
+    noise: ColumnNoise | None = None
     """Of which independent noises it is made, where that is known: errors of what is computed from it follow."""
 
     def __post_init__(self) -> None:

@@ -1,15 +1,16 @@
 r"""How errors and intervals of formulas over released columns follow from the noise of the columns.
 
 Let released numbers be :math:`x = \theta + F z`, where z are independent noises of mean 0 and variance 1 and F holds
-the factors that :mod:`defocus.answers.noise_sources` keeps. A formula y = f(x) has derivatives J at the released numbers.
+the factors that :mod:`defocus.answers.noise_sources` keeps. A formula y = f(x) has derivatives J at these numbers.
 
 Error:
     *Linear formulas*, among them sums, running sums, moving averages and differences over windows: J is constant and
     :math:`y - f(\theta) = JFz`, so the variance is exactly the squared norm of the lines of JF, whatever the law of z,
     with every covariance of columns that share a measurement. A combination of symmetric, log-concave noises is
-    symmetric and log-concave; as many standard errors hold 95 % of it as of the column with the heaviest tails. Where a column is
-    itself a quotient, such as a mean, F are its derivatives, and for the interval each line of F is lengthened until it
-    reaches the further end of the column's own interval (Zou and Donner's recovery of variances from limits).
+    symmetric and log-concave; as many standard errors hold 95 % of it as of the column with the heaviest tails. Where
+    a column is itself a quotient, such as a mean, F are its derivatives, and for the interval each line of F is
+    lengthened until it reaches the further end of the column's own interval (Zou and Donner's recovery of variances
+    from limits).
 
     *Quotients* of two linear formulas, such as shares: by Fieller, all q for which (above - q below), which is linear,
     may be zero. None where what is below may be zero.
@@ -36,19 +37,18 @@ Reference:
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from statistics import NormalDist
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from scipy import sparse
+from scipy import sparse, special
 from sqlglot import exp
 
 from defocus.answers.columns import AnswerColumn, Floats, Tails
-from defocus.answers.noise_sources import Mix, Mixture, Noise, atoms_of, spread_out
+from defocus.answers.mixtures import Mix, Mixture, atoms_of, matrix_of
 from defocus.answers.released_table import ReleasedTable, window_parts, written
 
 __all__ = ["Affine", "Propagation", "affine", "constant", "numbers", "references"]
@@ -210,7 +210,7 @@ class Propagation:
 
     def __init__(self, table: ReleasedTable, columns: Mapping[str, AnswerColumn]) -> None:
         self._table, self._columns = table, columns
-        self._atoms = atoms_of({name: (each.noise, len(each.values)) for name, each in columns.items()})
+        self._atoms = atoms_of((each.noise, len(each.values)) for each in columns.values())
         self._forms: dict[str, _Form | None] = {}
         self._values: dict[str, Floats] = {}
         self._width = _NORMAL
@@ -314,7 +314,7 @@ class Propagation:
             self._values[key] = numbers(self._table.values([node])[0])
         return self._values[key]
 
-    def _made(self, node: exp.Expression) -> _Form | None:
+    def _made(self, node: exp.Expression) -> _Form | None:  # noqa: PLR0911  # one line for each kind of node
         if not self._is_noisy(node):
             return self._public(self._value(node))
         if isinstance(node, exp.Column):
@@ -343,7 +343,7 @@ class Propagation:
             public = self._public(values)
             parts = np.ones(size, np.int64)
             return _Form(values, public.noise, public.reach, errors, half, parts, linear=True, exact=False)
-        mix = _matrix(column.noise, size, self._atoms)
+        mix = matrix_of(column.noise, size, self._atoms)
         errors = np.sqrt(np.maximum(mix.dot(mix), 0.0))
         unsure = ~np.isfinite(errors) | ~np.isfinite(column.errors)
         mix = mix.scaled(np.where(unsure, np.nan, 1.0)) if unsure.any() else mix
@@ -411,10 +411,11 @@ class Propagation:
             masks = [self._value(condition) == 1.0 for condition in conditions]
             masks.append(np.ones(len(values), np.bool_))
         fixed = not isinstance(node, exp.Greatest | exp.Least) and not any(map(self._is_noisy, conditions))
-        made, free = None, np.ones(len(values), np.bool_)
+        made, free, fallen = None, np.ones(len(values), np.bool_), np.zeros(len(values), np.bool_)
         for form, mask, branch in zip(forms, masks, branches, strict=False):
             taken, free = free & mask, free & ~mask
             if not self._is_noisy(branch):
+                fallen |= taken
                 continue
             if form is None:
                 return None
@@ -423,7 +424,10 @@ class Propagation:
             made = part if made is None else made.plus(part, values)
         if made is None:
             return None  # noise only decides which of several constants it is
-        return made if fixed else made.scaled(np.ones(len(values)), values, linear=False)
+        if fixed:
+            return made
+        # Where noise decided for a constant, the constant has no noise, but that it is shown has.
+        return replace(made, linear=False, open_error=np.where(fallen, np.nan, made.open_error))
 
     # Windows: which entries are in each frame is asked of the database itself.
 
@@ -524,7 +528,7 @@ class Propagation:
             return self._parts(function.this) if isinstance(function, _PICKS) else 1
         return max(1, sum(map(self._parts, _operands(node))))
 
-    def _ends(self, node: exp.Expression, parts: int) -> _Ends:
+    def _ends(self, node: exp.Expression, parts: int) -> _Ends:  # noqa: PLR0911  # one for each kind of node
         """The formula over intervals, of which there are so many parts; not a number where nothing is known."""
         values = self._value(node)
         if not self._is_noisy(node):
@@ -593,8 +597,7 @@ class Propagation:
         """How much wider an interval is that fails with 0.05 divided by so many parts."""
         if self._width > _NORMAL:
             return _log_concave(parts)
-        normal = np.vectorize(lambda number: NormalDist().inv_cdf(1 - 0.025 / number) / NormalDist().inv_cdf(0.975))
-        return normal(np.maximum(parts, 1))
+        return special.ndtri(1 - 0.025 / np.maximum(parts, 1)) / special.ndtri(0.975)
 
     def _fieller(self, node: exp.Expression) -> tuple[_Form, _Form] | None:
         """Both sides of a quotient of linear formulas."""
@@ -630,43 +633,31 @@ class Propagation:
         first = order.expressions[0]
         place = exp.Window(this=exp.Min(this=self._table.place), partition_by=by, over="OVER")
         labels = numbers(self._table.values([place])[0])
-        low, high = self._unknown(size)
-        for label in np.unique(labels):
-            rows = np.flatnonzero(labels == label)
-            if len(rows) <= _MOST_RANKED:
-                low[rows], high[rows] = self._ranked(first, function, rows, parts)
-        return low, high
-
-    def _ranked(self, first: exp.Ordered, function: exp.Expression, rows: Any, parts: int) -> _Ends:
-        """Bounds on the ranks in one partition."""
-        number = len(rows)
-        sign = -1.0 if first.args.get("desc") else 1.0
         form = self._form(first.this)
-        low, high = (end[rows] for end in self._ends(first.this, parts * number))
-        early, late = (low, high) if sign > 0 else (-high, -low)
-        if form is not None and form.linear and form.noise.apart and not form.is_open:
-            values = sign * form.values[rows]
-            variance = form.reach.dot(form.reach)[rows]
-            wide = self._width * float(self._stretch(parts * max(1, number - 1)))
-            before, after = _compared(values, variance, wide)
-        else:
-            ends, starts = np.sort(late[~np.isnan(late)]), np.sort(early[~np.isnan(early)])
-            before = np.searchsorted(ends, early, side="left")
-            after = len(starts) - np.searchsorted(starts, late, side="right")
-        least, most = before + 1.0, number - np.asarray(after, np.float64)
-        if isinstance(function, exp.DenseRank):
-            least = _chains(early, late)
-        if isinstance(function, exp.Ntile):
-            tiles = constant(function.this) if isinstance(function.this, exp.Expression) else None
-            if tiles is None or tiles < 1:
-                return self._unknown(number)
-            least, most = _tile(least, number, int(tiles)), _tile(most, number, int(tiles))
-        elif isinstance(function, exp.PercentRank):
-            least, most = (least - 1) / max(1, number - 1), (most - 1) / max(1, number - 1)
-        elif isinstance(function, exp.CumeDist):
-            least, most = least / number, most / number
-        missing = np.isnan(form.values[rows] if form is not None else low)
-        return np.where(missing, np.nan, least), np.where(missing, np.nan, most)
+        apart = form is not None and form.linear and form.noise.apart and not form.is_open
+        variance = form.reach.dot(form.reach) if form is not None and apart else None
+        ends = dict[int, _Ends]()
+        low, high = self._unknown(size)
+        rows = np.argsort(labels, kind="stable")
+        for members in np.split(rows, np.flatnonzero(np.diff(labels[rows])) + 1):
+            number = len(members)
+            if not 0 < number <= _MOST_RANKED:
+                continue
+            if number not in ends:
+                ends[number] = self._ends(first.this, parts * number)
+            early, late = (end[members] for end in ends[number])
+            values = self._value(first.this)[members]
+            if first.args.get("desc"):
+                early, late, values = -late, -early, -values
+            if variance is not None:
+                wide = self._width * float(self._stretch(parts * max(1, number - 1)))
+                before, after = _compared(values, variance[members], wide)
+            else:
+                before, after = _beyond(early, late)
+            least, most = _as_asked(function, before + 1.0, number - np.asarray(after, np.float64), early, late)
+            low[members] = np.where(np.isnan(values), np.nan, least)
+            high[members] = np.where(np.isnan(values), np.nan, most)
+        return low, high
 
 
 _PICKED = "as noisy numbers decide the order, fewer than 95 % of the intervals hold"
@@ -675,12 +666,8 @@ _PICKED = "as noisy numbers decide the order, fewer than 95 % of the intervals h
 def _multiple(name: str, scaled: Affine, values: Floats, column: AnswerColumn) -> AnswerColumn:
     ends = np.sort(np.stack([scaled.factor * end + scaled.shift for end in (column.low, column.high)]), axis=0)
     how = f"computed from {column.name}: {column.how}"
-    errors, noise = abs(scaled.factor) * column.errors, column.noise
-    factor = np.full(len(values), scaled.factor)
-    if isinstance(noise, Mixture):
-        noise = Mixture(noise.matrix.scaled(factor), noise.atoms, noise.width, linear=noise.linear)
-    elif noise is not None:
-        noise = noise.scaled(factor)
+    errors = abs(scaled.factor) * column.errors
+    noise = None if column.noise is None else column.noise.scaled(np.full(len(values), scaled.factor))
     return AnswerColumn(
         name, values, errors, ends[0], ends[1], integral=False, how=how, tails=column.tails, noise=noise
     )
@@ -695,10 +682,6 @@ def numbers(values: Any) -> Floats:
         return np.full(len(values), np.nan)
     floats = np.array(values.cast(pa.float64(), safe=False).to_numpy(), np.float64)
     return np.where(np.isfinite(floats), floats, np.nan)
-
-
-def _matrix(noise: Noise | Mixture, size: int, atoms: Any) -> Mix:
-    return noise.over(atoms) if isinstance(noise, Mixture) else spread_out(noise, size, atoms)
 
 
 def _without_nan(mix: Mix) -> Mix:
@@ -895,6 +878,29 @@ def _compared(values: Floats, variance: Floats, wide: float) -> tuple[Any, Any]:
         noise = wide * np.sqrt(variance[None, :] + variance[block, None])
         before[block], after[block] = (difference < -noise).sum(axis=1), (difference > noise).sum(axis=1)
     return before, after
+
+
+def _beyond(early: Floats, late: Floats) -> tuple[Any, Any]:
+    """How many intervals are wholly before and after each."""
+    ends, starts = np.sort(late[~np.isnan(late)]), np.sort(early[~np.isnan(early)])
+    return np.searchsorted(ends, early, side="left"), len(starts) - np.searchsorted(starts, late, side="right")
+
+
+def _as_asked(function: exp.Expression, least: Floats, most: Floats, early: Floats, late: Floats) -> _Ends:
+    """Bounds on ranks as those of what a function makes of ranks."""
+    number = len(least)
+    if isinstance(function, exp.DenseRank):
+        return _chains(early, late), most
+    if isinstance(function, exp.PercentRank):
+        return (least - 1) / max(1, number - 1), (most - 1) / max(1, number - 1)
+    if isinstance(function, exp.CumeDist):
+        return least / number, most / number
+    if isinstance(function, exp.Ntile):
+        tiles = constant(function.this) if isinstance(function.this, exp.Expression) else None
+        if tiles is None or tiles < 1:
+            return np.full(number, np.nan), np.full(number, np.nan)
+        return _tile(least, number, int(tiles)), _tile(most, number, int(tiles))
+    return least, most
 
 
 def _chains(early: Floats, late: Floats) -> Floats:
