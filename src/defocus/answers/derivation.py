@@ -73,9 +73,9 @@ def _read(text: object, names: Sequence[str]) -> exp.Expression:
         )
     try:
         tree: Any = sqlglot.parse_one(f"SELECT {text}", read="duckdb")
-        items = tree.expressions if isinstance(tree, exp.Select) else []
     except Exception:  # noqa: BLE001  # whatever hostile text does to the parser, it ends in a refusal
-        items = []
+        tree = None
+    items = tree.expressions if isinstance(tree, exp.Select) else []
     plain = len(items) == 1 and not any(value for part, value in tree.args.items() if part != "expressions")
     if not plain or isinstance(items[0], exp.Alias | exp.Star):
         raise InvalidParameterError(

@@ -236,8 +236,10 @@ class Propagation:
         self._width = max((_LAPLACE if each is None else each.width for each in known), default=_NORMAL)
         self._methods, self._picked = {}, False
         with np.errstate(all="ignore"):
-            inner = None if isinstance(function.this, exp.Star) else self._form(function.this)
-            form = self._sum(function, inner, weights, None, values)
+            summed = isinstance(function, exp.Sum | exp.Avg) and not isinstance(function.this, exp.Distinct)
+            inner = self._form(function.this) if summed else None
+            counts = isinstance(function, exp.Count) and not (isinstance(function.this, exp.Distinct) and used)
+            form = self._sum(function, inner, weights, None, values) if summed or counts else None
             if form is not None:
                 return self._finished(name, values, used, form, self._leaf(form, 1))
             if isinstance(function, exp.Min | exp.Max):
@@ -365,7 +367,7 @@ class Propagation:
             exact=column.noise.linear,
         )
 
-    def _binary(self, node: exp.Binary) -> _Form | None:
+    def _binary(self, node: exp.Expression) -> _Form | None:
         left, right = self._form(node.this), self._form(node.expression)
         if left is None or right is None:
             return None
@@ -470,10 +472,10 @@ class Propagation:
     def _frame(self, node: exp.Window) -> tuple[Any, Any] | None:
         """Which entries are in the frame of each, as a matrix; where it is a whole partition, its members as well."""
         function, condition, _ = window_parts(node)
-        tests = [] if condition is None else [exp.paren(condition.copy())]
+        tests: list[Any] = [] if condition is None else [exp.paren(condition.copy())]
         if isinstance(function.this, exp.Expression) and not isinstance(function.this, exp.Star):
             tests.append(exp.Not(this=exp.Is(this=exp.paren(function.this.copy()), expression=exp.Null())))
-        test = exp.and_(*tests) if tests else exp.true()
+        test: Any = exp.and_(*tests) if tests else exp.true()
         size, place = self._table.size, self._table.place
         if _is_whole(node):
             first = exp.Window(this=exp.Min(this=place), partition_by=node.args.get("partition_by"), over="OVER")

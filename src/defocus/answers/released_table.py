@@ -31,7 +31,7 @@ _SAFE = (
 """Functions that fail on no entry, or that no TRY may stand around."""
 _IN_ORDER = (exp.RowNumber, exp.Ntile, exp.Lag, exp.Lead, exp.FirstValue)
 """Functions that take one entry after the other, also those that tie."""
-_CONFIG = {"enable_external_access": "false", "python_enable_replacements": "false", "threads": "1"}
+_CONFIG: dict[str, Any] = {"enable_external_access": "false", "python_enable_replacements": "false", "threads": "1"}
 
 
 def written(tree: exp.Expression) -> str:

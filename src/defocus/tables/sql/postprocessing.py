@@ -259,13 +259,14 @@ def _parts_of(window: exp.Window) -> Iterator[exp.Expression]:
                 yield inner.copy()
 
 
-def _present(tree: exp.Expression) -> exp.Expression:
+def _present(tree: exp.Expression) -> Any:
     """Whether an entry is in an aggregate."""
     function, condition, _ = window_parts(exp.Window(this=tree.copy(), over="OVER"))
-    tests = [] if condition is None else [exp.paren(condition)]
+    tests: list[Any] = [] if condition is None else [exp.paren(condition)]
     if isinstance(function.this, exp.Expression) and not isinstance(function.this, exp.Star | exp.Distinct):
         tests.append(exp.Not(this=exp.Is(this=exp.paren(function.this.copy()), expression=exp.Null())))
-    return exp.and_(*tests) if tests else exp.true()
+    made: Any = exp.and_(*tests) if tests else exp.true()
+    return made
 
 
 def _members(lists: Any, size: int) -> Any:

@@ -112,8 +112,8 @@ class SqlQuery:
             finished = self.finish.apply(answer, self.text)
             for regroup, finish in self.outer:
                 finished = finish.apply(regroup.apply(finished), self.text)
-        except DefocusError as problem:
-            why = problem.what
+        except Exception as problem:  # noqa: BLE001  # whatever it is, what was paid for is not lost
+            why = problem.what if isinstance(problem, DefocusError) else type(problem).__name__
         else:
             return finished
         raise NotFinishedError(answer, why=why)

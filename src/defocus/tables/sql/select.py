@@ -227,6 +227,7 @@ class _Reader:
 
         def made(part: exp.Expression) -> exp.Expression:
             if is_aggregate(part) and not _of_window(part):
+                aggregate: Any
                 aggregate, default, notes = self.calls.read(part)
                 wanted = name if name and part is root else default
                 return exp.column(self.asked.reference(aggregate, wanted, notes), quoted=True)
