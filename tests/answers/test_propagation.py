@@ -1,6 +1,7 @@
 """Errors of what is computed from released numbers are those of the noise that was drawn, and no others."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import duckdb
@@ -210,7 +211,7 @@ def test_a_constant_that_noise_decided_for_has_no_standard_error(receipt: Receip
 
 # Columns that do not know their noise.
 
-FUNCTIONS = {
+FUNCTIONS: dict[str, Callable[[float, float], float]] = {
     "x + y": lambda x, y: x + y,
     "x - 2 * y": lambda x, y: x - 2 * y,
     "x * y": lambda x, y: x * y,

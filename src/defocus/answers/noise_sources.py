@@ -5,6 +5,7 @@ column knows by what each of them is multiplied, so variances and covariances of
 that share a measurement, as a count and a sum do.
 """
 
+import base64
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -71,18 +72,20 @@ class Noise(ColumnNoise):
         return replace(self, factors=factors, entries=places if self.entries is None else self.entries[places])
 
     def out(self) -> dict[str, Any]:
-        """The noise with JSON types only; numbers that are not finite as text."""
-        lines = {
-            source: [[x if np.isfinite(x) else str(x) for x in line] for line in each.tolist()]
+        """The noise with JSON types only: factors as 64-bit floats in base64, line by line."""
+        packed = {
+            source: {"cells": each.shape[1], "floats": base64.b64encode(each.astype("<f8").tobytes()).decode()}
             for source, each in self.factors.items()
         }
-        return {"factors": lines, "width": self.width, "linear": self.linear}
+        return {"factors": packed, "width": self.width, "linear": self.linear}
 
     @classmethod
     def read(cls, written: Any) -> "Noise":
         """The noise that :meth:`out` wrote."""
         factors = {
-            str(source): np.array([[float(x) for x in line] for line in lines], np.float64).reshape(len(lines), -1)
-            for source, lines in written["factors"].items()
+            str(source): np.frombuffer(base64.b64decode(each["floats"], validate=True), "<f8")
+            .astype(np.float64)
+            .reshape(-1, int(each["cells"]))
+            for source, each in written["factors"].items()
         }
         return cls(factors, float(written["width"]), linear=bool(written["linear"]))
