@@ -208,14 +208,16 @@ class Noisy:
     solution: npt.NDArray[np.float64] | None = None
     """What the noise is multiplied with in the cells, where their sum is exact; else each cell has noise of its own."""
     source: str = ""
-    """Which measurement of the release it is."""
+    """Which measurement of the release it is, if the noise of each group is independent of that of the others."""
 
     def felt(self, coefficients: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """What each noise is multiplied with in a combination of cells; the last axis counts cells."""
         return coefficients if self.solution is None else coefficients @ self.solution
 
-    def noise(self, coefficients: npt.NDArray[np.float64], *, linear: bool) -> Noise:
+    def noise(self, coefficients: npt.NDArray[np.float64], *, linear: bool) -> Noise | None:
         """The noise of combinations of cells: a line of coefficients for each group, or one for all."""
+        if not self.source:
+            return None
         factors = np.atleast_2d(self.felt(coefficients)) * math.sqrt(self.variance)
         return Noise({self.source: factors} if factors.any() else {}, self.width, linear=linear)
 

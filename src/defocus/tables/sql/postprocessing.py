@@ -24,7 +24,7 @@ from defocus.engines.schema import Column, Kind, Schema
 from defocus.errors import InvalidParameterError, WrongKindError
 from defocus.tables.expressions import typed
 
-__all__ = ["Finish", "Order", "Output", "Regroup", "linear", "references"]
+__all__ = ["Finish", "Order", "Output", "Regroup", "kind_of", "linear", "references"]
 
 _TYPES = {
     Kind.BOOLEAN: pa.bool_(),
