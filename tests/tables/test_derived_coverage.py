@@ -54,7 +54,7 @@ def released(delta: float | None) -> tuple[Released, duckdb.DuckDBPyConnection]:
         bounded = table.bound(rows=1) if delta is None else table.bound(rows=16, per_group=1)
         asked = bounded.group_by("block", "part", keys=keys)
         query = asked.agg(n=dp.count(), s=dp.sum("x"), m=dp.mean("x"), p=dp.count_units())
-        answer = query.release(epsilon=1 if delta is None else 8, delta=delta, bits=seeded(3))
+        answer = query.release(epsilon=1 if delta is None else 8, delta=delta, bits=seeded(12))
         table.close()
     database = duckdb.connect(":memory:")
     database.register("rows", rows)
