@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from defocus.answers import charts, explanation, export, plots, tables
 from defocus.answers.columns import CONFIDENCE, NUMBERS, AnswerColumn, Floats, Tails, checked_names, named
 from defocus.answers.explanation import Promise, exactness, told
+from defocus.answers.noise_sources import Noise
 from defocus.answers.rules import Effect, Rule, below, covered, cut, rules_in, rules_of, rules_out
 from defocus.errors import InvalidParameterError, LedgerDamagedError, Number, positive, whole
 from defocus.ledger import Receipt
@@ -452,6 +453,31 @@ class Released(Answer):
         why = f"negative values of {', '.join(chosen)} raised to 0: biased upwards"
         return replace(self, columns=columns, processing=(*self.processing, why))
 
+    def derive(self, **formulas: str) -> "Released":
+        """More columns, computed from the released ones by SQL expressions. Free: only released numbers are read.
+
+        Window functions look at all entries: ``SUM(visits) OVER ()``, ``RANK() OVER (ORDER BY visits DESC)``,
+        ``LAG(stay) OVER (ORDER BY month)``. A formula may use the ones before it. How errors and intervals follow is
+        said in :mod:`defocus.answers.propagation`, and by which rule in the ``how`` of each column.
+
+        >>> import tempfile
+        >>> import pyarrow as pa
+        >>> import defocus as dp
+        >>> home = tempfile.TemporaryDirectory()
+        >>> rows = pa.table({"person": range(900), "ward": ["A", "B", "B"] * 300})
+        >>> table = dp.open(rows, unit=dp.user("person"), budget=dp.Budget(1), ledger=f"{home.name}/a", name="visits")
+        >>> counts = table.bound(rows=1).group_by("ward", keys=["A", "B"]).agg(n=dp.count()).release(epsilon=1)
+        >>> shares = counts.derive(share="n / SUM(n) OVER ()", place="RANK() OVER (ORDER BY n DESC)")
+        >>> shares["share"].values.round(1).tolist(), shares["place"].values.tolist(), shares.receipt.sequence
+        ([0.3, 0.7], [2.0, 1.0], 1)
+        >>> table.close(); home.cleanup()
+        """
+        from defocus.answers import derivation  # noqa: PLC0415  # slow to load
+
+        checked_names(list(self.keys), [*(column.name for column in self.columns), *formulas])
+        columns, said = derivation.derived(self.keys, self.columns, formulas)
+        return replace(self, columns=columns, processing=(*self.processing, *said))
+
     def order_by(self, name: str, *, descending: bool = False) -> "Released":
         """The entries in the order of a key or a released value."""
         if name in self.keys:
@@ -494,6 +520,7 @@ def columns_out(columns: Sequence[AnswerColumn]) -> list[dict[str, Any]]:
             "error_of": column.error_of,
         }
         | {part: [x if math.isfinite(x) else str(x) for x in getattr(column, part).tolist()] for part in NUMBERS}
+        | ({"noise": column.noise.out()} if isinstance(column.noise, Noise) else {})
         for column in columns
     ]
 
@@ -508,6 +535,7 @@ def columns_in(written: Any, *, absolute: bool) -> tuple[AnswerColumn, ...]:
             absolute=bool(column.get("absolute", absolute)),
             tails=Tails(column.get("tails", Tails.UNKNOWN)),
             error_of=column.get("error_of", "the noise"),
+            noise=None if column.get("noise") is None else Noise.read(column["noise"]),
             **{part: np.array([float(x) for x in column[part]], dtype=np.float64) for part in NUMBERS},
         )
         for column in written

@@ -293,6 +293,10 @@ class Asked:
         self.notes.update(dict.fromkeys(notes))
         return self._wanted.setdefault(aggregate, (f"a{len(self._wanted)}", name))[0]
 
+    def known(self, name: str) -> exp.Column | None:  # noqa: ARG002  # columns of rows are not released
+        """The released column that a name stands for, if it is one."""
+        return None
+
     def arranged(self, keys: Sequence[str]) -> tuple[dict[str, Aggregate], dict[str, str]]:
         """The aggregates to ask by name, and for each reference the column of the answer that holds it."""
         taken = [key.casefold() for key in keys]

@@ -7,10 +7,8 @@ from typing import final
 
 from sqlglot import exp
 
-from defocus.engines.schema import Column, Kind
+from defocus.engines.schema import Column
 from defocus.errors import InvalidParameterError, UnsupportedSqlError
-from defocus.tables.expressions import typed
-from defocus.tables.expressions.ranges import is_whole
 from defocus.tables.sql.aggregates import is_aggregate
 from defocus.tables.sql.parser import canonical, only
 from defocus.tables.sql.query import Scope, matching
@@ -47,7 +45,7 @@ def grouped(tree: exp.Select, scope: Scope) -> tuple[Scope, tuple[Key, ...]]:
     items = list(tree.expressions)
     wanted = list(clause.expressions)
     if clause.args.get("all"):
-        wanted = [_inner(item) for item in items if not any(is_aggregate(node) for node in item.walk())]
+        wanted = [_inner(item) for item in items if not any(map(_is_of_groups, item.walk()))]
     extended, keys = scope, list[Key]()
     for node in wanted:
         name, expression = _meant(node, items, scope)
@@ -56,7 +54,7 @@ def grouped(tree: exp.Select, scope: Scope) -> tuple[Scope, tuple[Key, ...]]:
             column = scope.column(expression)
             name = column.name if column.name.casefold() == name.casefold() else name
         else:
-            extended, column = extended.derived(name, _countable(expression, key_tree, scope))
+            extended, column = extended.key(name, expression)
         key = Key(name, column, key_tree)
         if any(key.text == other.text for other in keys):
             raise InvalidParameterError(f"{name!r:.60} is twice in GROUP BY.", fix="name each key once.")
@@ -64,11 +62,8 @@ def grouped(tree: exp.Select, scope: Scope) -> tuple[Scope, tuple[Key, ...]]:
     return extended, tuple(keys)
 
 
-def _countable(node: exp.Expression, tree: exp.Expression, scope: Scope) -> exp.Expression:
-    """Whole numbers that are held as floats, such as FLOOR(x / 500) * 500, as integers."""
-    schema = scope.rows.schema
-    floats = typed(tree, schema).kind is Kind.NUMBER and is_whole(tree, schema)
-    return exp.Cast(this=node.copy(), to=exp.DataType.build("BIGINT")) if floats else node
+def _is_of_groups(node: exp.Expr) -> bool:
+    return is_aggregate(node) or isinstance(node, exp.Window)
 
 
 def ordinal(node: exp.Literal, items: Sequence[exp.Expression], word: str) -> exp.Expression:

@@ -20,6 +20,7 @@ __all__ = [
     "refuse_inside",
     "select",
     "statement_refusal",
+    "window_refusal",
     "written",
 ]
 
@@ -33,25 +34,20 @@ _SETS = (
     "ask several queries, or put the conditions into one WHERE with OR.",
 )
 _OTHER_ROWS = "it looks at other rows, whose people it would mix"
+_WINDOW = (
+    "A window function",
+    _OTHER_ROWS,
+    (
+        "write it over aggregates, SUM(COUNT(*)) OVER (), which is computed from released numbers; a window over one"
+        " person's rows goes into an aggregate, AVG(LAG(x) OVER (PARTITION BY person ORDER BY day)), or into a"
+        " sub-query."
+    ),
+)
 _CONSTRUCTS: tuple[tuple[tuple[type[Any], ...], str, str, str], ...] = (
     ((exp.Union,), "UNION", *_SETS),
     ((exp.Intersect,), "INTERSECT", *_SETS),
     ((exp.Except,), "EXCEPT", *_SETS),
-    (
-        (exp.Qualify,),
-        "QUALIFY",
-        "it filters by what windows show of single rows",
-        "use WHERE for rows, HAVING for groups.",
-    ),
-    (
-        (exp.Window, exp.WindowSpec),
-        "A window function",
-        _OTHER_ROWS,
-        (
-            "order the released rows with ORDER BY; a window over one person's rows goes into an aggregate,"
-            " AVG(LAG(x) OVER (PARTITION BY person ORDER BY day)), or into a sub-query."
-        ),
-    ),
+    ((exp.Window, exp.WindowSpec), *_WINDOW),
     (
         (exp.TableSample,),
         "SAMPLE",
@@ -119,6 +115,11 @@ _PARTS = {
         "which rows it keeps depends on other people's rows",
         "filter with WHERE; bound(rows=…) limits each person.",
     ),
+    "qualify": (
+        "QUALIFY in a sub-query",
+        "it filters by what windows show of single rows",
+        "name the window with AS, and filter in the outer SELECT with WHERE.",
+    ),
     "offset": ("OFFSET in a sub-query", "which rows it skips depends on other people's rows", "filter with WHERE."),
 }
 
@@ -129,7 +130,7 @@ def refuse_constructs(tree: exp.Expression) -> None:
     """Refuse what has no place anywhere in a query."""
     for node in tree.walk():
         for kinds, construct, why, fix in _CONSTRUCTS:
-            if isinstance(node, kinds) and not _of_rows(node, tree):
+            if isinstance(node, kinds) and not _has_place(node):
                 with at(node):
                     raise UnsupportedSqlError(construct, why=why, fix=fix)
         if isinstance(node, exp.With) and node.args.get("recursive"):
@@ -146,14 +147,19 @@ def refuse_constructs(tree: exp.Expression) -> None:
                 )
 
 
-def _of_rows(node: exp.Expression, tree: exp.Expression) -> bool:
-    """Whether a window function is about rows that are not shown: in a sub-query, or inside an aggregate."""
+def _has_place(node: exp.Expression) -> bool:
+    """Whether a window function stands where one may: what it may look at is known when names are."""
     if isinstance(node, exp.WindowSpec):
         return isinstance(node.parent, exp.Window)
     if not isinstance(node, exp.Window) or node.args.get("over") is None:
         return False
-    above = node.find_ancestor(exp.AggFunc, exp.Filter, exp.Select)
-    return above is not None and above is not tree
+    return isinstance(node.find_ancestor(exp.Group, exp.Select), exp.Select)
+
+
+def window_refusal() -> UnsupportedSqlError:
+    """Why a window function does not see rows of several people."""
+    construct, why, fix = _WINDOW
+    return UnsupportedSqlError(construct, why=why, fix=fix)
 
 
 def _in_place(node: exp.Query) -> bool:

@@ -14,7 +14,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from defocus.answers import Preview, PreviewColumn, Released
 from defocus.answers.rules import rules_of
-from defocus.engines.schema import Column
+from defocus.engines.schema import Column, Kind
 from defocus.errors import (
     DefocusError,
     InvalidParameterError,
@@ -29,13 +29,14 @@ from defocus.noise import Bits
 from defocus.tables.aggregates import Aggregate
 from defocus.tables.expressions import expression, squeezed, typed
 from defocus.tables.expressions.parser import at
+from defocus.tables.expressions.ranges import is_whole
 from defocus.tables.keys import Keys
 from defocus.tables.planner import Plan
 from defocus.tables.query import Query, printable
 from defocus.tables.rows import Rows
 from defocus.tables.sql.bounds import conjuncts
 from defocus.tables.sql.parser import DIALECT, canonical, written
-from defocus.tables.sql.postprocessing import Finish, Output, linear, references
+from defocus.tables.sql.postprocessing import Finish, Output, Regroup, linear, references
 
 __all__ = ["Ask", "Named", "Scope", "SqlQuery", "matching", "plain", "unused"]
 
@@ -59,6 +60,8 @@ class SqlQuery:
     text: str
     unknown: tuple[str, ...] = ()
     """Keys of which nobody said what values they have."""
+    outer: tuple[tuple[Regroup, Finish], ...] = ()
+    """SELECTs over the released groups, the innermost first."""
 
     @property
     def question(self) -> str:
@@ -82,6 +85,8 @@ class SqlQuery:
         seen = self.query.preview(epsilon=epsilon, delta=delta)
         by_name = {column.name: column for column in seen.columns}
         columns = tuple(self._foreseen(output, by_name) for output in self.finish.outputs)
+        for regroup, finish in self.outer:
+            columns = tuple(_computed(output, finish.held, regroup.aggregates, columns) for output in finish.outputs)
         return replace(seen, columns=columns, question=self.text, rules=rules_of((*seen.rules, *self.finish.notes)))
 
     def release(
@@ -110,9 +115,13 @@ class SqlQuery:
 
     def _finished(self, answer: Released) -> Released:
         try:
-            return self.finish.apply(answer, self.query.rows.engine, self.text)
-        except DefocusError as problem:
-            why = problem.what
+            finished = self.finish.apply(answer, self.text)
+            for regroup, finish in self.outer:
+                finished = finish.apply(regroup.apply(finished), self.text)
+        except Exception as problem:  # noqa: BLE001  # whatever it is, what was paid for is not lost
+            why = problem.what if isinstance(problem, DefocusError) else type(problem).__name__
+        else:
+            return finished
         raise NotFinishedError(answer, why=why)
 
     def _foreseen(self, output: Output, by_name: Mapping[str, PreviewColumn]) -> PreviewColumn:
@@ -120,7 +129,7 @@ class SqlQuery:
         scaled = linear(output.tree)
         if scaled is None:
             names = [self.finish.held[reference] for reference in references(output.tree)]
-            return PreviewColumn(output.name, f"computed from {' and '.join(names)}")
+            return PreviewColumn(output.name, f"computed from {' and '.join(names) or 'keys'}")
         column, factor = by_name[self.finish.held[scaled.reference]], abs(scaled.factor)
         return PreviewColumn(
             output.name,
@@ -141,6 +150,20 @@ class SqlQuery:
                     :600
                 ],
             )
+
+
+def _computed(
+    output: Output,
+    held: Mapping[str, str],
+    aggregates: Mapping[str, exp.Expression] | None,
+    columns: Sequence[PreviewColumn],
+) -> PreviewColumn:
+    """What is known beforehand of a column of a SELECT over released groups: as it was, or what it is computed from."""
+    by_name = {column.name: column for column in columns}
+    if aggregates is None and output.reference is not None:
+        return replace(by_name[held[output.reference]], name=output.name)
+    names = [held[reference] for reference in references(output.tree)]
+    return PreviewColumn(output.name, f"computed from {' and '.join(names) or 'released groups'}")
 
 
 _SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -244,6 +267,12 @@ class Scope:
         free = unused(name, self.rows.schema.names)
         rows = self.rows.derive({free: self.text(node)})
         return replace(self, rows=rows), rows.schema[free]
+
+    def key(self, name: str, node: exp.Expression) -> tuple["Scope", Column]:
+        """Likewise, to group by: whole numbers that are held as floats, such as FLOOR(x / 500) * 500, are integers."""
+        tree, schema = self.resolved(node), self.rows.schema
+        floats = typed(tree, schema).kind is Kind.NUMBER and is_whole(tree, schema)
+        return self.derived(name, exp.Cast(this=node.copy(), to=exp.DataType.build("BIGINT")) if floats else node)
 
     def where(self, node: exp.Expression) -> "Scope":
         """Only the rows for which a condition holds."""
