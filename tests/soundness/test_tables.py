@@ -194,6 +194,8 @@ def sql(table: Any) -> Any:
         "SELECT k, COUNT(*) AS c, AVG(x) AS m FROM v GROUP BY k",
         "SELECT COUNT(DISTINCT k) AS c, SUM(CASE WHEN x > 0.5 THEN n ELSE 0 END) AS s FROM v WHERE t > '2026-01-02'",
         "SELECT upper(k) AS u, COUNT(*) AS c FROM v WHERE u IN ('A', 'B') GROUP BY u HAVING c > 0 ORDER BY c LIMIT 2",
+        "SELECT k, COUNT(*) / SUM(COUNT(*)) OVER () AS c, RANK() OVER (ORDER BY AVG(x)) AS r FROM v GROUP BY k",
+        "SELECT AVG(c) AS a, MAX(m) AS b FROM (SELECT k, COUNT(*) AS c, AVG(x) AS m FROM v GROUP BY k) WHERE c > 1",
     )
     return [attempt(lambda text=text: shown(table.sql(text, epsilon=3, delta=1e-4))) for text in texts]  # type: ignore[misc]
 
