@@ -199,6 +199,8 @@ def sql(table: Any) -> Any:
         "SELECT COUNT(*) AS c, AVG(x) AS m FROM (SELECT DISTINCT ON (person) person, x FROM v ORDER BY person, t, n) o",
         "SELECT k, COUNT(*) AS c FROM (SELECT DISTINCT person, k FROM v) o WHERE k IN ('a', 'b') GROUP BY k",
         "SELECT COUNT(*) AS c, AVG(x > 0.5) AS m, SUM(SQRT(x)) AS s FROM v WHERE t + INTERVAL 1 MONTH > '2026-01-02'",
+        "SELECT k, COUNT(*) / SUM(COUNT(*)) OVER () AS c, RANK() OVER (ORDER BY AVG(x)) AS r FROM v GROUP BY k",
+        "SELECT AVG(c) AS a, MAX(m) AS b FROM (SELECT k, COUNT(*) AS c, AVG(x) AS m FROM v GROUP BY k) WHERE c > 1",
     )
     return [attempt(lambda text=text: shown(table.sql(text, epsilon=3, delta=1e-4))) for text in texts]  # type: ignore[misc]
 

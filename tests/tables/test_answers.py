@@ -370,7 +370,8 @@ def test_a_record_of_the_first_version_is_read(tmp_path: Path) -> None:
     assert not answer["visits"].absolute
     assert answer["visits"].errors[0] == 1
     again = to_record(answer)
-    assert [(each.pop("absolute"), each.pop("tails")) for each in again["columns"]] == [(False, "unknown")]  # since
+    since = [(each.pop("absolute"), each.pop("tails"), each.pop("error_of")) for each in again["columns"]]
+    assert since == [(False, "unknown", "the noise")]
     assert again["effects"] == ["bound"]
     assert {name: again[name] for name in first if name != "facts"} == {
         name: value for name, value in first.items() if name != "facts"

@@ -248,6 +248,7 @@ class Propagation:
             return self._finished(name, values, used, None, self._unknown(len(values)))
 
     def _computed(self, name: str, tree: exp.Expression, values: Floats, used: list[str]) -> AnswerColumn:
+        self._prepare(tree)
         form = self._form(tree)
         ends = self._ends(tree, max(1, self._parts(tree)))
         while isinstance(tree, exp.Paren):
@@ -315,6 +316,14 @@ class Propagation:
         if key not in self._values:
             self._values[key] = numbers(self._table.values([node])[0])
         return self._values[key]
+
+    def _prepare(self, tree: exp.Expression) -> None:
+        """Compute the parts of a formula at once."""
+        kinds = (exp.Column, exp.Window, exp.Neg, exp.Coalesce, exp.Greatest, exp.Least, exp.Case, *_RULES, *_SLOPES)
+        wanted = {written(node): node for node in tree.find_all(*kinds)}
+        missing = {key: node for key, node in wanted.items() if key not in self._values}
+        for key, values in zip(missing, self._table.values(list(missing.values())), strict=True):
+            self._values[key] = numbers(values)
 
     def _made(self, node: exp.Expression) -> _Form | None:  # noqa: PLR0911  # one line for each kind of node
         if not self._is_noisy(node):
