@@ -42,9 +42,9 @@ class Answer(ABC):
     Guarantee:
         Everything here is post-processing of what was released: it depends on the data through that only.
 
-    What people read (text, pages, plots, CSV) is rounded to the digits that the noise leaves meaningful; what programs
-    read (Arrow, frames, Parquet, JSON) is exact unless ``exact=False``. A noisy count may be negative: it is kept
-    so, because it is unbiased.
+    What people read (text, pages, plots) is rounded, each number to the digits that its noise leaves meaningful; what
+    programs read (Arrow, frames, Parquet, JSON, CSV) is exact unless ``exact=False``. A noisy count may be
+    negative: it is kept so, because it is unbiased.
 
     >>> import tempfile
     >>> import defocus as dp
@@ -204,7 +204,7 @@ class Answer(ABC):
         """The table as a Parquet file."""
         export.write_parquet(self.to_arrow(exact=exact), path)
 
-    def to_csv(self, path: str | Path | None = None, *, exact: bool = False) -> str:
+    def to_csv(self, path: str | Path | None = None, *, exact: bool = True) -> str:
         """The table as CSV text, written to ``path`` if given. Text is disarmed: see :func:`export.disarmed`."""
         return export.csv_text(self.to_arrow(exact=exact), path)
 
