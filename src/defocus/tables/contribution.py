@@ -200,6 +200,10 @@ EDGES = tuple(sorted({round(2 ** (j / 2)) for j in range(41)} | {3, 5, 7}))
 """Numbers of rows: bucket i holds people with more than EDGES[i-1] and at most EDGES[i] rows; the last, all others."""
 
 
+_ONE_SIDED = 1.645
+"""Below how many standard deviations noise stays with 95 % probability: of one Laplace noise 1.63, of many 1.645."""
+_NEARBY = 2.0
+"""How many standard deviations of noise tell that people with a few more rows are there."""
 _SPREAD = 0.25
 """What values are taken to vary by, in units of their range."""
 _RELATED = 0.25
@@ -209,10 +213,15 @@ _RELATED = 0.25
 @final
 @dataclass(frozen=True, slots=True)
 class FoundBound:
-    """A number of rows that was found privately, and about which part of all rows lies beyond it."""
+    """A number of rows that was found privately, and what is known about those who have more."""
 
     rows: int
     beyond: float
+    """About which part of all rows lies beyond it."""
+    people: int
+    """How many people have more, at most, with 95 % probability."""
+    weight: float
+    """How many people with so many rows weigh as much as all people do."""
 
 
 def best_bound(
@@ -240,8 +249,9 @@ def best_bound(
 
     >>> people = np.zeros(len(EDGES), np.int64)
     >>> people[EDGES.index(2)], people[EDGES.index(64)] = 100_000, 10_000
-    >>> best_bound(people, scale=20, groups=10, noise=1.4, counts=True, quotients=False)
-    FoundBound(rows=64, beyond=0.0)
+    >>> found = best_bound(people, scale=20, groups=10, noise=1.4, counts=True, quotients=False)
+    >>> found.rows, found.beyond, found.people
+    (91, 0.0, 242)
     >>> best_bound(people // 200, scale=20, groups=10, noise=1.4, counts=True, quotients=False).rows
     2
     """
@@ -250,7 +260,7 @@ def best_bound(
     unseen = np.zeros(len(EDGES))
     unseen[end : end + 2] = 2 * scale
     total = max(1.0, float((numbers * rows).sum()))
-    errors, beyond = [], []
+    errors, beyond, full = [], [], []
     for bound in EDGES:
         weights = np.minimum(1.0, bound / rows)
         kept = max(1.0, float((numbers * rows * weights).sum()))
@@ -266,8 +276,11 @@ def best_bound(
             error += math.hypot(math.sqrt(0.5) * spread, apart)
         errors.append(error)
         beyond.append(lost)
+        full.append(kept / bound)
     best = int(np.argmin(errors))
-    return FoundBound(EDGES[best], beyond[best])
+    above = people[best + 1 :]
+    most = float(above.sum()) + _ONE_SIDED * scale * math.sqrt(2 * len(above))
+    return FoundBound(EDGES[best], beyond[best], max(0, math.ceil(most)), full[best])
 
 
 def _people(noisy: npt.NDArray[np.int64], scale: float) -> tuple[npt.NDArray[np.float64], int]:
@@ -282,6 +295,9 @@ def _people(noisy: npt.NDArray[np.int64], scale: float) -> tuple[npt.NDArray[np.
         for start in range(end, len(EDGES) - length + 1):
             if noisy[start : start + length].sum() > limit:
                 end = start + length
+    for length in (1, 2, 4):  # next to them, less is enough: a bucket too many costs little
+        if noisy[end : end + length].sum() > _NEARBY * scale * math.sqrt(2 * length):
+            end = min(end + length, len(EDGES))
     tails = noisy[:end][::-1].astype(np.float64).cumsum()  # how many have more rows than a bucket begins with
     above = np.maximum.accumulate(np.maximum(tails, 0.0))
     numbers = np.zeros(len(EDGES))

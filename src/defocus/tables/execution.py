@@ -22,14 +22,15 @@ import pyarrow as pa
 from sqlglot import exp
 
 from defocus.answers.columns import AnswerColumn
-from defocus.answers.rules import Rule
+from defocus.answers.rules import Effect, Rule
 from defocus.engines.engine import integers
 from defocus.engines.syntax import column, named
 from defocus.errors import InvalidParameterError
 from defocus.mechanisms import PartitionSelection
+from defocus.mechanisms.ranges import FoundRange
 from defocus.noise import Bits
 from defocus.tables.bias import Bias
-from defocus.tables.contribution import DEFAULT_ROWS, EDGES, Bound, best_bound
+from defocus.tables.contribution import DEFAULT_ROWS, EDGES, Bound, FoundBound, best_bound
 from defocus.tables.keys import EVERYTHING, Keys
 from defocus.tables.measurement import Measuring, Statement
 from defocus.tables.noise import CellNoise
@@ -53,6 +54,8 @@ class Run:
     chance: RowSampler
     progress: Callable[[float], None] | None = None
     bias: Bias | None = None
+    weight: float | None = None
+    """How many people who weigh most weigh as much as all do, where that was found."""
 
     def answer(self, keys: Keys | None) -> tuple[Keys, tuple[AnswerColumn, ...], tuple[str, ...]]:
         """The keys, found if they are not given, every column with its noise, and what else was found, in words.
@@ -77,7 +80,8 @@ class Run:
         """Every column of known groups."""
         plan, measurements = self.plan, self.plan.arrangement
         measuring = Measuring(groups, plan.grid, self.chance.of("sums"), self.progress)
-        ranges = self._ranges()
+        found = self._ranges(groups)
+        ranges = {text: (each.low, each.high) for text, each in found.items()}
         splits = [split.found(ranges) for split in measurements.splits]
         noisy = [
             noise.noisy(cells, self.bits, plan.grid)
@@ -93,8 +97,22 @@ class Run:
         for name, aggregate in measurements.apart:
             apart = replace(measuring, grid=plan.grid_of(aggregate), chance=self.chance.of(f"column {name}"))
             columns[name] = aggregate.found(ranges).release(name, apart, plan.others[name], self.bits)
-        bounds = (f"the bounds found for {text} are {low:g} and {high:g}" for text, (low, high) in ranges.items())
-        return keys, tuple(measurements.in_order(columns)), tuple(bounds)
+        unseen = {text for text, each in found.items() if not each.seen}
+        for name, aggregate in measurements.aggregates:
+            if any(argument.find and argument.text in unseen for argument in aggregate.arguments):
+                columns[name] = [_nothing(column) for column in columns[name]]
+        said = (self._cut(text, each) for text, each in found.items())
+        return keys, tuple(measurements.in_order(columns)), tuple(said)
+
+    def _cut(self, text: str, found: FoundRange) -> Rule:
+        """The bounds that were found, in words, and what they do to the numbers."""
+        if not found.seen:
+            few = f"no bounds were found for {text}: too few people, or values too far apart; declare bounds"
+            return Rule(few, Effect.TOLD)
+        whose = "of all values" if self.rows.unit is None else f"of the values of a {self.rows.unit}, on average,"
+        most = f"{100 * found.outside:.2g} %"
+        said = f"values of {text} beyond {found.low:g} and {found.high:g}, bounds that were found privately, are cut"
+        return Rule(f"{said}: at most {most} {whose} lie beyond", (self.bias or Bias()).of(text))
 
     def _bounded(self, keys: Keys, noise: CellNoise) -> tuple[Keys, tuple[AnswerColumn, ...], tuple[str, ...]]:
         """The answer with the bound that a noisy histogram of contributions suggests."""
@@ -114,17 +132,22 @@ class Run:
         # In how many groups people are counted was planned, so the number of rows found must not change it.
         most = None if self.bound is None else self.bound.people_in
         plan = replace(self.plan, grid=person // rows, contributions=None)
-        run = replace(self, plan=plan, bound=Bound(rows=rows, groups=most))
+        run = replace(self, plan=plan, bound=Bound(rows=rows, groups=most), weight=best.weight)
         keys, columns, bounds = run.answer(keys)
-        return keys, columns, (Rule(_found(rows, best.beyond, self.rows.unit), (self.bias or Bias()).of_rows), *bounds)
+        return keys, columns, (Rule(_found(rows, best, self.rows.unit), (self.bias or Bias()).of_rows), *bounds)
 
-    def _ranges(self) -> dict[str, tuple[float, float]]:
+    def _ranges(self, groups: Groups) -> dict[str, FoundRange]:
         """Bounds for the columns that have none, from everybody's rows."""
-        everybody = Groups(self.rows, (), EVERYTHING, None, self.bound)
         ranges = {}
         for text, finding in self.plan.findings.items():
-            measuring = Measuring(everybody, self.plan.grid, self.chance.of(f"bounds of {text}"), self.progress)
-            ranges[text] = finding.sample(measuring.spread(text, finding), self.bits)
+            chance = self.chance.of(f"bounds of {text}")
+            everybody = Measuring(groups, self.plan.grid, chance, self.progress).everybody()
+            noisy = finding.noisy(everybody.spread(text, finding), self.bits)
+            people = self.weight or sum(noisy) / everybody.grid
+            noise = max((math.sqrt(cell.variance) / everybody.grid for cell in self.plan.splits), default=0.0)
+            # About what a mean of values in a range of one errs by, in a group of middling size.
+            error = math.sqrt(0.5) * noise * groups.keys.number / max(1.0, people)
+            ranges[text] = finding.best(noisy, error)
         return ranges
 
     def _found_keys(self) -> Keys:
@@ -139,13 +162,19 @@ class Run:
         return Keys(table.select(range(len(self.by))).filter(pa.array(kept)).rename_columns(list(self.by)))
 
 
-def _found(rows: int, beyond: float, unit: str | None) -> str:
+def _nothing(column: AnswerColumn) -> AnswerColumn:
+    """A column of which nothing is known."""
+    unknown, endless = np.full(len(column.values), np.nan), np.full(len(column.values), np.inf)
+    return replace(column, values=unknown, errors=unknown, low=-endless, high=endless)
+
+
+def _found(rows: int, best: FoundBound, unit: str | None) -> str:
     """The bound that was found, in words, and what it does to the numbers."""
     said = f"one {unit} counts with at most {rows} row{'' if rows == 1 else 's'}, a bound that was found privately"
-    if beyond < _HARDLY:
-        return f"{said}; hardly a row lies beyond it"
+    if best.beyond < _HARDLY:
+        return f"{said}; hardly a row lies beyond it, and at most {best.people} people have more"
     less = f"all rows of a {unit} with more count, but with less weight"
-    return f"{said}; about {100 * beyond:.0f} % of all rows lie beyond it; {less}"
+    return f"{said}; about {100 * best.beyond:.0f} % of all rows lie beyond it, of at most {best.people} people; {less}"
 
 
 _T = TypeVar("_T")
@@ -214,7 +243,7 @@ def _selects(plan: Plan, groups: Groups, *, find_keys: bool) -> Iterator[tuple[s
         yield "find the keys that enough people have", measuring.keys_sql()
     if plan.contributions is not None:
         yield "find how many rows people have", measuring.contributions_sql(EDGES)
-    everybody = Measuring(Groups(groups.rows, (), EVERYTHING, None, groups.bound), plan.grid, _SECRET)
+    everybody = measuring.everybody()
     for text, finding in plan.findings.items():
         yield f"find the bounds of {text}", everybody.between_sql(text, [float(edge) for edge in finding.edges])
     ranges = dict.fromkeys(plan.findings, (0.0, 1.0))

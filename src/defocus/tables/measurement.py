@@ -5,7 +5,7 @@ have zeros. None of it may be shown to anyone.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias, final
 
 import numpy as np
@@ -16,6 +16,8 @@ from sqlglot import exp
 from defocus.engines.engine import integers
 from defocus.engines.syntax import BIGINT, DOUBLE, column, decimal, mild, named, sub, typed, whole
 from defocus.mechanisms.ranges import RangeFinding
+from defocus.tables.contribution import Bound
+from defocus.tables.keys import EVERYTHING
 from defocus.tables.splits import Argument, Split
 from defocus.tables.weights import Groups, RowSampler
 
@@ -139,8 +141,18 @@ class Measuring:
             place = place.when(exp.LT(this=value.copy(), expression=decimal(edge)), exp.Literal.number(i), copy=False)
         return self._histogram_sql(typed(place.else_(exp.Literal.number(len(edges) - 2)), BIGINT))
 
+    def everybody(self) -> "Measuring":
+        """All rows in one group, in which everybody weighs the same, so that few people do not hide all others.
+
+        Each of a person's n rows weighs 1/n of what a person may weigh by the bound, rounded down: together no more.
+        """
+        rows, bound = self.groups.rows, self.groups.bound
+        if bound is None:
+            return replace(self, groups=Groups(rows, (), EVERYTHING, None, None))
+        return replace(self, groups=Groups(rows, (), EVERYTHING, None, Bound(rows=1)), grid=self.grid * bound.total)
+
     def spread(self, text: str, finding: RangeFinding) -> Exact:
-        """The weight of everybody between the public edges in which bounds are searched."""
+        """The weight of all rows between the public edges in which bounds are searched."""
         edges = [float(edge) for edge in finding.edges]
         return np.asarray(self.exact(self.between_sql(text, edges), len(edges) - 1).sum(axis=0))
 

@@ -221,9 +221,10 @@ class Query:
         said += dict.fromkeys(argument.rule for argument in arguments if not argument.find)
         apart = (aggregate.rule(rows.unit) for _, aggregate in self.arrangement.apart)
         said += [rule for rule in apart if rule is not None]
+        searched = () if found else plan.findings  # a release says what was found
         said += [
             Rule(f"values of {text} beyond bounds that are found privately, at powers of two, are cut", bias.of(text))
-            for text in plan.findings
+            for text in searched
         ]
         if keys is None and plan.selection is not None:
             said.append(

@@ -49,7 +49,7 @@ def exact(query: Query, plan: Plan, key: str = "k") -> dict[str, Vector]:
     for name, aggregate in plan.arrangement.apart:
         apart = Measuring(groups, plan.grid_of(aggregate), RowSampler(key))
         found[name] = apart.exact(aggregate.statement(apart), aggregate.cells)
-    found |= {f"bounds of {text}": engine.spread(text, finding) for text, finding in plan.findings.items()}
+    found |= {f"bounds of {text}": engine.everybody().spread(text, finding) for text, finding in plan.findings.items()}
     return {name: vector.ravel() for name, vector in found.items()}
 
 
