@@ -143,6 +143,15 @@ class Bound:
         """In how many groups one person may be counted as a person."""
         return self.total if self.groups is None else self.groups
 
+    @property
+    def keys_of(self) -> int:
+        """How many groups of one person count where keys are found: one, unless groups are bounded.
+
+        The number of people that a group needs grows with it as fast as the groups do that people speak for, up to
+        about twenty of them. So more groups show no more of them, and fewer where people are in one group each.
+        """
+        return 1 if self.groups is None else self.groups
+
     def l2(self) -> Fraction:
         r"""A bound on the L2 norm of one person's weights over the groups, in units of one row.
 
@@ -225,7 +234,14 @@ class FoundBound:
 
 
 def best_bound(
-    people: npt.NDArray[np.int64], *, scale: float, groups: int, noise: float, counts: bool, quotients: bool
+    people: npt.NDArray[np.int64],
+    *,
+    scale: float,
+    groups: int,
+    noise: float,
+    counts: bool,
+    quotients: bool,
+    norm: int = 1,
 ) -> FoundBound:
     r"""The number of rows with the least expected error, from a noisy histogram of people by their number of rows.
 
@@ -246,6 +262,8 @@ def best_bound(
         noise: the standard deviation of one cell, for a person who weighs one.
         counts: whether numbers of rows, sums or histograms are asked.
         quotients: whether means or other quotients are asked.
+        norm: 2 where noise grows with the root of the bound: each of what is counted is in a cell of its own, and the
+            noise is for the L2 norm.
 
     >>> people = np.zeros(len(EDGES), np.int64)
     >>> people[EDGES.index(2)], people[EDGES.index(64)] = 100_000, 10_000
@@ -265,7 +283,7 @@ def best_bound(
         weights = np.minimum(1.0, bound / rows)
         kept = max(1.0, float((numbers * rows * weights).sum()))
         lost = max(0.0, 1 - kept / total)
-        spread = noise * bound * groups / kept
+        spread = noise * bound ** (1 / norm) * groups / kept
         error = 0.0
         if counts:
             missed = lost + float((unseen * rows * (1 - weights)).sum()) / total

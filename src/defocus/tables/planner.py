@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import TypeAlias, TypeVar, final
+from typing import TypeAlias, TypeGuard, TypeVar, final
 
 from defocus.errors import CannotCalibrateError, InvalidParameterError, NotDeclaredError, Number
 from defocus.mechanisms import PartitionSelection, Quantiles, RangeFinding
@@ -19,7 +19,8 @@ from defocus.privacy.numbers import at_most
 from defocus.privacy.sensitivity import Sensitivity
 from defocus.privacy.units import Unit
 from defocus.tables.aggregates import Aggregate, Measured
-from defocus.tables.contribution import Bound
+from defocus.tables.contribution import DEFAULT_ROWS, Bound
+from defocus.tables.distinct_values import Distinct, FoundValues
 from defocus.tables.measurement import Statement
 from defocus.tables.most_frequent import Picks
 from defocus.tables.noise import CellNoise, PersonWeight, gaussian, gaussian_event, laplace
@@ -267,6 +268,8 @@ _FOUND = 64
 """How many full rows one person weighs where the number of rows is yet to be found."""
 _CONTRIBUTIONS = Fraction(1, 20)
 """The least share of the budget that finds out how many rows people have."""
+_VALUES = Fraction(1, 3)
+"""The share of a measurement that finds how many different values people bring."""
 _KEYS = Fraction(3, 10)
 """The share of the budget that finds keys."""
 _FEW = 10
@@ -284,13 +287,17 @@ class Plan:
     grid: int
     """What a full row weighs; where the bound is yet to be found, what it would weigh with the default bound."""
     people_grid: int
-    """What a full person weighs where people are counted."""
+    """What a full person weighs where people are counted; yet to be found, what they would in the default number."""
+    person_in_groups: int
+    """What one person weighs in all groups together, in which people are counted."""
     contributions: CellNoise | None
     """The noise on the histogram of contributions, where the bound is to be found."""
+    memberships: CellNoise | None
+    """Likewise on that of the numbers of groups that people are in, where people are counted in many groups."""
     selection: PartitionSelection | None
     findings: Mapping[str, RangeFinding]
     splits: tuple[CellNoise, ...]
-    others: Mapping[str, CellNoise | Quantiles | Picks]
+    others: Mapping[str, CellNoise | FoundValues | Quantiles | Picks]
     """For each aggregate that is measured by itself, how it is released."""
     statements: tuple[Statement, ...] = ()
     """What the engine will be asked for, where somebody wants to look at it."""
@@ -301,6 +308,8 @@ class Plan:
             lines.append("keys are found by optimal partition selection")
         if self.contributions is not None:
             lines.append(f"the bound on rows is found from a histogram with {self.contributions.words}")
+        if self.memberships is not None:
+            lines.append(f"the bound on groups is found from a histogram with {self.memberships.words}")
         lines += [f"the bounds of {text} are found from a histogram with noise" for text in self.findings]
         source = self.arrangement.source.items()
         for place, (split, noise) in enumerate(zip(self.arrangement.splits, self.splits, strict=True)):
@@ -314,12 +323,14 @@ class Plan:
 
     def grid_of(self, aggregate: Measured) -> int:
         """What one of what an aggregate counts weighs."""
-        return {"rows": self.grid, "people": self.people_grid, "values": 1}[aggregate.counts]
+        if isinstance(aggregate, Distinct):
+            return aggregate.grid
+        return self.grid if aggregate.counts == "rows" else self.people_grid
 
     @property
     def event(self) -> Event:
         """What the whole release owes."""
-        searched = () if self.contributions is None else (self.contributions,)
+        searched = [noise for noise in (self.contributions, self.memberships) if noise is not None]
         parts = (*searched, *self.splits, *self.others.values(), *self.findings.values())
         return compose([part.event for part in (*(() if self.selection is None else (self.selection,)), *parts)])
 
@@ -350,19 +361,27 @@ def plan(
         )
     person = _weighed(arrangement, bound, keys, epsilon, unit, everything=everything)
     finds = person.find and arrangement.counts_rows
-    searched = epsilon * _for_contributions(arrangement, keys) if finds else Fraction(0)
+    placed = _finds_groups(arrangement, bound, keys)
+    for_rows = epsilon * _for_contributions(arrangement, keys) if finds else Fraction(0)
+    for_groups = epsilon * _CONTRIBUTIONS if placed else Fraction(0)
+    for_values = epsilon * _VALUES / max(1, len(arrangement.splits) + len(arrangement.apart))
+    finding = sum(isinstance(aggregate, Distinct) and aggregate.finds for _, aggregate in arrangement.apart)
+    searched = for_rows + for_groups + finding * for_values
     left = (epsilon - searched) * (1 if keys is not None else 1 - _KEYS)
     tasks = _tasks(arrangement, person, {name: float(weight) for name, weight in weights.items()}, epsilon)
     noises, uses_delta = shared(tasks, left, delta if keys is not None else delta / 2)
     selection = None
     if keys is None:
         part, spent = delta / 2 if uses_delta else delta, (epsilon - searched) * _KEYS
-        selection = PartitionSelection(epsilon=spent, delta=part, groups=person.people_in, replace=person.replace)
+        groups = 1 if bound is None else bound.keys_of
+        selection = PartitionSelection(epsilon=spent, delta=part, groups=groups, replace=person.replace)
     return Plan(
         arrangement=arrangement,
         grid=person.grid,
-        people_grid=person.people_grid,
-        contributions=laplace(person.moved(Sensitivity(1)), searched) if finds else None,
+        people_grid=person.people_grid // DEFAULT_ROWS if placed else person.people_grid,
+        person_in_groups=person.people_grid * person.people_in,
+        contributions=laplace(person.moved(Sensitivity(1)), for_rows) if finds else None,
+        memberships=laplace(person.moved(Sensitivity(1)), for_groups) if placed else None,
         selection=selection,
         findings={
             text: RangeFinding(
@@ -371,8 +390,17 @@ def plan(
             for text in arrangement.searched
         },
         splits=tuple(_split(noises, person, i, split.cells) for i, split in enumerate(arrangement.splits)),
-        others=_others(arrangement, person, noises, {task.key for task in tasks if task.chooses}),
+        others={
+            name: FoundValues.of(how, for_values, person) if _finds(arrangement, name, how) else how
+            for name, how in _others(arrangement, person, noises, {task.key for task in tasks if task.chooses}).items()
+        },
     )
+
+
+def _finds(arrangement: MeasurementPlan, name: str, how: object) -> TypeGuard[CellNoise]:
+    """Whether an aggregate finds how many values people bring."""
+    aggregate = dict(arrangement.apart)[name]
+    return isinstance(aggregate, Distinct) and aggregate.finds and isinstance(how, CellNoise)
 
 
 def _split(noises: Noises, person: PersonWeight, place: int, cells: int) -> CellNoise:
@@ -382,7 +410,9 @@ def _split(noises: Noises, person: PersonWeight, place: int, cells: int) -> Cell
     return replace(noise, total=person.number_is_public)
 
 
-def _worded(how: CellNoise | Quantiles | Picks) -> str:
+def _worded(how: CellNoise | FoundValues | Quantiles | Picks) -> str:
+    if isinstance(how, FoundValues):
+        return f"{how.words}, for as many values of one person as permute-and-flip chooses"
     if isinstance(how, Quantiles):
         return f"quantiles by {how.method}"
     return how.words if isinstance(how, CellNoise) else f"{how.number} by permute-and-flip"
@@ -396,6 +426,13 @@ def _for_contributions(arrangement: MeasurementPlan, keys: int | None) -> Fracti
     """
     counts = not all(aggregate.quotient for _, aggregate in arrangement.aggregates)
     return max(_CONTRIBUTIONS, Fraction(1, 3 + keys)) if counts and keys is not None else _CONTRIBUTIONS
+
+
+def _finds_groups(arrangement: MeasurementPlan, bound: Bound | None, keys: int | None) -> bool:
+    """Whether people are counted in more groups than the default, and nobody said in how many of them at most."""
+    counted = any(aggregate.counts == "people" for _, aggregate in arrangement.apart)
+    many = keys is None or keys > DEFAULT_ROWS
+    return counted and many and bound is not None and bound.find and bound.groups is None
 
 
 def keys_need_delta(left: float) -> NotDeclaredError:
@@ -419,14 +456,15 @@ def _weighed(
 ) -> PersonWeight:
     public = unit.number_is_public
     people_in = 1 if bound is None else bound.people_in if keys is None else min(bound.people_in, keys)
+    placed = _finds_groups(arrangement, bound, keys)  # then all groups of a person weigh as one
     measurements = len(arrangement.splits) + len(arrangement.apart) + len(arrangement.searched)
     share = epsilon / (measurements * unit.changes)
     rows = 1 if bound is None else _FOUND if bound.find else bound.total
     return PersonWeight(
         bound,
         _grid(rows, share) * rows,
-        _grid(people_in, share),
-        people_in,
+        _grid(_FOUND, share) * _FOUND if placed else _grid(people_in, share),
+        1 if placed else people_in,
         replace=public,
         changes=1 if public else unit.changes,
         number_is_public=public and everything and unit.kind == "rows" and bound is None,

@@ -67,7 +67,7 @@ def read(
     *,
     keys: Any = DECLARED,
     bounds: object = None,
-    at_most: object = 1,
+    at_most: object = None,
     dialect: object = "duckdb",
 ) -> SqlQuery:
     """Read a SELECT; ``ask`` makes the question once it is known of which rows, in which groups and for what.
@@ -87,7 +87,7 @@ def read(
     scope, _ = from_clause(tree, catalogue)
     scope, asked = inside_aggregates(scope, tree)
     scope, groups = grouped(asked, scope)
-    calls = Calls(scope, bounds == FIND, count("at_most", at_most))
+    calls = Calls(scope, bounds == FIND, None if at_most is None else count("at_most", at_most))
     return _Reader(scope, groups, calls, Asked()).query(asked, ask, keys, canonical(tree))
 
 
