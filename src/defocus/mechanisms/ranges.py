@@ -144,9 +144,9 @@ class RangeFinding:
 
     def sample(self, counts: Integers, bits: Bits | None = None) -> tuple[float, float]:
         """The ends of the range found."""
-        return self.read(self.noisy(counts, bits))
+        return self.read(self.add(counts, bits))
 
-    def noisy(self, counts: Integers, bits: Bits | None = None) -> list[int]:
+    def add(self, counts: Integers, bits: Bits | None = None) -> list[int]:
         """The counts with fresh noise, from which ranges are read."""
         vector, _ = integers(counts, length=self.buckets)
         return add(np.maximum(vector, 0), discrete_laplace(self.scale, len(vector), bits)).tolist()

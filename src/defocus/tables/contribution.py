@@ -39,6 +39,7 @@ __all__ = [
     "best_bound",
     "fitting",
     "naming",
+    "people_weight",
     "root_above",
 ]
 
@@ -199,6 +200,17 @@ def root_above(square: int) -> Fraction:
     if root * root == square:
         return Fraction(root)
     return Fraction(math.isqrt(square << 64) + 1, 1 << 32)
+
+
+def people_weight(person: int, groups: int, norm: int) -> int:
+    """What somebody weighs in each of so many groups, so that they weigh ``person`` together in the L1 or L2 norm.
+
+    Somebody in more groups, n, weighs w·groups/n in each: no more in L1 norm, and less in L2 norm.
+
+    >>> people_weight(100, 4, 1), people_weight(100, 4, 2)
+    (25, 50)
+    """
+    return person // groups if norm == 1 else int(person / root_above(groups))
 
 
 def _rows(number: int) -> str:

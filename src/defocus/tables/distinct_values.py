@@ -1,5 +1,6 @@
 """The number of different values, of which one person brings a few: how many, declared or found privately."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Self, final
@@ -89,10 +90,14 @@ class FoundValues:
         sure = self.choice.interval(0.95)
         each = max(Fraction(self.noise.variance**0.5 / _PERSON) * groups, Fraction(sure))
         scores = [total - each * k for k, total in zip(_NUMBERS, totals, strict=True)]
-        pairs = list(zip(_NUMBERS, scores, strict=True))
-        losses = [max((other - own) / (j + k) for j, other in pairs) for k, own in pairs]
-        k = _NUMBERS[self.choice.sample([-loss for loss in losses], bits)]
+        k = _NUMBERS[self.choice.sample([-loss for loss in _losses(scores)], bits)]
         return k, int(float(each) * k + sure * 3 * k)
+
+
+def _losses(scores: Sequence[Fraction]) -> list[Fraction]:
+    """How much better another number scores, relative to how far a person moves both; for each number."""
+    pairs = list(zip(_NUMBERS, scores, strict=True))
+    return [max((other - own) / (j + k) for j, other in pairs) for k, own in pairs]
 
 
 @final

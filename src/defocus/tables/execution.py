@@ -30,7 +30,7 @@ from defocus.mechanisms import Gaussian, PartitionSelection
 from defocus.mechanisms.ranges import FoundRange
 from defocus.noise import Bits
 from defocus.tables.bias import Bias
-from defocus.tables.contribution import DEFAULT_ROWS, EDGES, Bound, FoundBound, best_bound, root_above
+from defocus.tables.contribution import DEFAULT_ROWS, EDGES, Bound, FoundBound, best_bound, people_weight
 from defocus.tables.distinct_values import Distinct, FoundValues
 from defocus.tables.keys import EVERYTHING, Keys
 from defocus.tables.measurement import Measuring, Statement
@@ -155,8 +155,7 @@ class Run:
             norm=norm,
         )
         most = min(best.rows, max(1, person >> 8))
-        grid = person // most if norm == 1 else int(person / root_above(most))
-        plan = replace(self.plan, people_grid=grid, memberships=None)
+        plan = replace(self.plan, people_grid=people_weight(person, most, norm), memberships=None)
         run = replace(self, plan=plan, bound=replace(_some(self.bound), groups=most))
         keys, columns, said = run.answer(keys)
         return keys, columns, (*self._in_groups(most, best, keys.number), *said)
@@ -167,7 +166,10 @@ class Run:
             return ()
         groups = f"{most} group{'' if most == 1 else 's'}, a bound that was found privately"
         said = f"where people are counted, one {self.rows.unit} counts in at most {groups}"
-        less = f"about {100 * best.beyond:.0f} % of all memberships lie beyond it, of at most {best.people} people"
+        beyond = f"at most {best.people} people are in more"
+        less = (
+            beyond if best.beyond < _HARDLY else f"about {100 * best.beyond:.0f} % of all pairs lie beyond it; {beyond}"
+        )
         return (Rule(f"{said}; {less}", Effect.BOUND),)
 
     def _bounded(self, keys: Keys, noise: CellNoise) -> tuple[Keys, tuple[AnswerColumn, ...], tuple[str, ...]]:
@@ -198,7 +200,7 @@ class Run:
         for text, finding in self.plan.findings.items():
             chance = self.chance.of(f"bounds of {text}")
             everybody = Measuring(groups, self.plan.grid, chance, self.progress).everybody()
-            noisy = finding.noisy(everybody.spread(text, finding), self.bits)
+            noisy = finding.add(everybody.spread(text, finding), self.bits)
             people = self.weight or sum(noisy) / everybody.grid
             noise = max((math.sqrt(cell.variance) / everybody.grid for cell in self.plan.splits), default=0.0)
             # About what a mean of values in a range of one errs by, in a group of middling size.

@@ -172,10 +172,9 @@ class Measuring:
     def between_sql(self, text: str, edges: Sequence[float]) -> exp.Select:
         """The weight of each group between neighbouring edges."""
         value = typed(self.groups.rows.values(text).sql, DOUBLE)
-        place = exp.case().when(value.is_(exp.null()), exp.null())
-        for i, edge in enumerate(edges[1:-1]):
-            place = place.when(exp.LT(this=value.copy(), expression=decimal(edge)), exp.Literal.number(i), copy=False)
-        return self._histogram_sql(typed(place.else_(exp.Literal.number(len(edges) - 2)), BIGINT))
+        place = exp.case().when(value.is_(exp.null()), exp.null(), copy=False)
+        place = place.else_(_halved(value, edges, 0, len(edges) - 2), copy=False)
+        return self._histogram_sql(typed(place, BIGINT))
 
     def everybody(self) -> "Measuring":
         """All rows in one group, in which everybody weighs the same, so that few people do not hide all others.
@@ -220,6 +219,16 @@ class Measuring:
         sums = np.zeros(self.groups.keys.number, np.int64)
         sums[integers(table["g"])] = integers(table[name])
         return sums
+
+
+def _halved(value: exp.Expression, edges: Sequence[float], first: int, last: int) -> exp.Expression:
+    """In which bucket from first to last a value is, by halves: few comparisons for each row, however many edges."""
+    if first == last:
+        return exp.Literal.number(first)
+    middle = (first + last + 1) // 2
+    below = exp.LT(this=value.copy(), expression=decimal(edges[middle]))
+    left, right = _halved(value, edges, first, middle - 1), _halved(value, edges, middle, last)
+    return exp.case().when(below, left, copy=False).else_(right, copy=False)
 
 
 def _total(sql: exp.Expression) -> exp.Expression:

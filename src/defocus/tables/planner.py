@@ -422,10 +422,12 @@ def _for_contributions(arrangement: MeasurementPlan, keys: int | None) -> Fracti
     """The share that finds out how many rows people have.
 
     Rows of people who are not seen are missing in counts and sums, and no interval tells. With one group that is soon
-    more than the noise, so it is worth a quarter of the budget; among many groups, or in quotients, it hardly matters.
+    more than the noise, so it is worth a quarter of the budget, and among many a tenth; in quotients it hardly matters.
     """
     counts = not all(aggregate.quotient for _, aggregate in arrangement.aggregates)
-    return max(_CONTRIBUTIONS, Fraction(1, 3 + keys)) if counts and keys is not None else _CONTRIBUTIONS
+    if not counts:
+        return _CONTRIBUTIONS
+    return 2 * _CONTRIBUTIONS if keys is None else max(2 * _CONTRIBUTIONS, Fraction(1, 3 + keys))
 
 
 def _finds_groups(arrangement: MeasurementPlan, bound: Bound | None, keys: int | None) -> bool:
