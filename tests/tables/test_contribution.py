@@ -168,12 +168,12 @@ def test_people_are_counted_in_as_many_groups_as_they_are_in(opened: Callable[..
     assert five.release(epsilon=50, bits=seeded(1))["p"].values.sum() == pytest.approx(400 * 5, rel=0.02)
 
 
-@pytest.mark.parametrize("delta", [None, 1e-6])
+@pytest.mark.parametrize("delta", [None, 1e-2])
 def test_nobody_weighs_more_than_was_charged_in_however_many_groups(
     opened: Callable[..., Table], delta: float | None
 ) -> None:
     keys = list(range(10))
-    asked = opened([200]).group_by("g", keys=keys).agg(p=dp.count_units(), q=dp.count_units(), n=dp.count())
+    asked = opened([200]).group_by("g", keys=keys).agg(p=dp.count_units())
     planned = asked.plan(epsilon=1, delta=delta)
     noise = planned.others["p"]
     assert isinstance(noise, CellNoise)
@@ -181,7 +181,7 @@ def test_nobody_weighs_more_than_was_charged_in_however_many_groups(
     assert (norm == 2) == (delta is not None)
     assert asked.keys is not None
     for most in (1, 2, 3, 5, 7, 8, 11, 16):
-        grid = people_weight(planned.person_in_groups, most, norm)
+        grid = people_weight(planned.people_grid, most, norm)
         with published(asked.rows, asked.by, asked.keys, Bound(rows=3, groups=most)) as groups:
             measuring = Measuring(groups, grid, RowSampler("k"))
             people = [int(w) for w in measuring.exact(measuring.people_sql(), 1).ravel()]

@@ -202,15 +202,16 @@ def root_above(square: int) -> Fraction:
     return Fraction(math.isqrt(square << 64) + 1, 1 << 32)
 
 
-def people_weight(person: int, groups: int, norm: int) -> int:
-    """What somebody weighs in each of so many groups, so that they weigh ``person`` together in the L1 or L2 norm.
+def people_weight(grid: int, groups: int, norm: int) -> int:
+    """What somebody weighs in each of so many groups: together no more than ``grid`` in each of the default number.
 
-    Somebody in more groups, n, weighs w·groups/n in each: no more in L1 norm, and less in L2 norm.
+    In the L1 norm or in the L2 norm, for which the noise is. Somebody in n groups, more than ``groups``, weighs
+    w·groups/n in each of them, which is as much in L1 norm and less in L2 norm.
 
-    >>> people_weight(100, 4, 1), people_weight(100, 4, 2)
+    >>> people_weight(100, 20, 1), people_weight(100, 20, 2)
     (25, 50)
     """
-    return person // groups if norm == 1 else int(person / root_above(groups))
+    return grid * DEFAULT_ROWS // groups if norm == 1 else math.isqrt(grid**2 * DEFAULT_ROWS // groups)
 
 
 def _rows(number: int) -> str:

@@ -131,13 +131,12 @@ class Run:
     def _placed(self, keys: Keys, noise: CellNoise) -> tuple[Keys, tuple[AnswerColumn, ...], tuple[str, ...]]:
         """The answer where people are counted in as many groups as a noisy histogram suggests.
 
-        What a person weighs in all groups together was planned, in the norm that the noise is for. In G groups each
-        weighs a G-th of it, or as much as the root of G divides, rounded down.
+        What a person weighs in all groups together was planned, in the norm that the noise is for, and stays that.
         """
         with published(self.rows, self.by, keys, self.bound) as groups:
             measuring = Measuring(groups, self.plan.grid, self.chance, self.progress)
             exact = measuring.contributions(EDGES, groups=True)
-        person, norm = self.plan.person_in_groups, 1
+        grid, norm = self.plan.people_grid, 1
         noises = [
             how
             for name, aggregate in self.plan.arrangement.apart
@@ -149,13 +148,13 @@ class Run:
             noise.add(exact, self.bits),
             scale=max(1.0, math.sqrt(noise.variance / 2)),
             groups=keys.number,
-            noise=max(math.sqrt(how.variance) for how in noises) / person,
+            noise=max(math.sqrt(how.variance) for how in noises) / (grid * DEFAULT_ROWS ** (1 / norm)),
             counts=True,
             quotients=False,
             norm=norm,
         )
-        most = min(best.rows, max(1, person >> 8))
-        plan = replace(self.plan, people_grid=people_weight(person, most, norm), memberships=None)
+        most = min(best.rows, max(1, grid >> 8))
+        plan = replace(self.plan, people_grid=people_weight(grid, most, norm), memberships=None)
         run = replace(self, plan=plan, bound=replace(_some(self.bound), groups=most))
         keys, columns, said = run.answer(keys)
         return keys, columns, (*self._in_groups(most, best, keys.number), *said)

@@ -288,8 +288,6 @@ class Plan:
     """What a full row weighs; where the bound is yet to be found, what it would weigh with the default bound."""
     people_grid: int
     """What a full person weighs where people are counted; yet to be found, what they would in the default number."""
-    person_in_groups: int
-    """What one person weighs in all groups together, in which people are counted."""
     contributions: CellNoise | None
     """The noise on the histogram of contributions, where the bound is to be found."""
     memberships: CellNoise | None
@@ -378,8 +376,7 @@ def plan(
     return Plan(
         arrangement=arrangement,
         grid=person.grid,
-        people_grid=person.people_grid // DEFAULT_ROWS if placed else person.people_grid,
-        person_in_groups=person.people_grid * person.people_in,
+        people_grid=person.people_grid,
         contributions=laplace(person.moved(Sensitivity(1)), for_rows) if finds else None,
         memberships=laplace(person.moved(Sensitivity(1)), for_groups) if placed else None,
         selection=selection,
@@ -458,15 +455,14 @@ def _weighed(
 ) -> PersonWeight:
     public = unit.number_is_public
     people_in = 1 if bound is None else bound.people_in if keys is None else min(bound.people_in, keys)
-    placed = _finds_groups(arrangement, bound, keys)  # then all groups of a person weigh as one
     measurements = len(arrangement.splits) + len(arrangement.apart) + len(arrangement.searched)
     share = epsilon / (measurements * unit.changes)
     rows = 1 if bound is None else _FOUND if bound.find else bound.total
     return PersonWeight(
         bound,
         _grid(rows, share) * rows,
-        _grid(_FOUND, share) * _FOUND if placed else _grid(people_in, share),
-        1 if placed else people_in,
+        _grid(people_in, share),
+        people_in,
         replace=public,
         changes=1 if public else unit.changes,
         number_is_public=public and everything and unit.kind == "rows" and bound is None,
