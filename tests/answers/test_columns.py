@@ -106,7 +106,7 @@ def test_rounding_steps_are_between_a_twentieth_and_half_of_the_error(error: flo
 @given(st.lists(st.tuples(st.floats(1e-6, 1e6), st.floats(-1e6, 1e6)), min_size=1))
 def test_each_number_is_rounded_by_less_than_a_quarter_of_its_own_error(pairs: list[tuple[float, float]]) -> None:
     errors, values = (np.array(part) for part in zip(*pairs, strict=True))
-    one = column(values=values, errors=errors, integral=False)
+    one = column(values=values, errors=errors.tolist(), integral=False)
     assert (abs(rounded(values, one.places) - values) <= errors / 4 * (1 + 1e-6) + 1e-9).all()
     assert one.places == [column(values=[v], errors=[e], integral=False).places[0] for e, v in pairs]
 

@@ -149,7 +149,8 @@ class RangeFinding:
     def add(self, counts: Integers, bits: Bits | None = None) -> list[int]:
         """The counts with fresh noise, from which ranges are read."""
         vector, _ = integers(counts, length=self.buckets)
-        return add(np.maximum(vector, 0), discrete_laplace(self.scale, len(vector), bits)).tolist()
+        noisy: list[int] = add(np.maximum(vector, 0), discrete_laplace(self.scale, len(vector), bits)).tolist()
+        return noisy
 
     def read(self, noisy: Sequence[int]) -> tuple[float, float]:
         """The range that noisy counts show: a function of them alone."""

@@ -109,11 +109,11 @@ class Run:
                 apart, how = replace(apart, grid=weight), how.noise
                 said.append(rule)
             columns[name] = asked.release(name, apart, how, self.bits)
-        unseen = {text for text, each in found.items() if not each.seen}
-        for name, aggregate in measurements.aggregates:
-            if any(argument.find and argument.text in unseen for argument in aggregate.arguments):
+        unseen = {text for text, bounds in found.items() if not bounds.seen}
+        for name, each in measurements.aggregates:
+            if any(argument.find and argument.text in unseen for argument in each.arguments):
                 columns[name] = [_nothing(column) for column in columns[name]]
-        said += [self._cut(text, each) for text, each in found.items()]
+        said += [self._cut(text, bounds) for text, bounds in found.items()]
         return keys, tuple(measurements.in_order(columns)), tuple(said)
 
     def _cut(self, text: str, found: FoundRange) -> Rule:

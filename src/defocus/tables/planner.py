@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import TypeAlias, TypeGuard, TypeVar, final
+from typing import TypeAlias, TypeVar, final
 
 from defocus.errors import CannotCalibrateError, InvalidParameterError, NotDeclaredError, Number
 from defocus.mechanisms import PartitionSelection, Quantiles, RangeFinding
@@ -387,17 +387,8 @@ def plan(
             for text in arrangement.searched
         },
         splits=tuple(_split(noises, person, i, split.cells) for i, split in enumerate(arrangement.splits)),
-        others={
-            name: FoundValues.of(how, for_values, person) if _finds(arrangement, name, how) else how
-            for name, how in _others(arrangement, person, noises, {task.key for task in tasks if task.chooses}).items()
-        },
+        others=_others(arrangement, person, noises, {task.key for task in tasks if task.chooses}, for_values),
     )
-
-
-def _finds(arrangement: MeasurementPlan, name: str, how: object) -> TypeGuard[CellNoise]:
-    """Whether an aggregate finds how many values people bring."""
-    aggregate = dict(arrangement.apart)[name]
-    return isinstance(aggregate, Distinct) and aggregate.finds and isinstance(how, CellNoise)
 
 
 def _split(noises: Noises, person: PersonWeight, place: int, cells: int) -> CellNoise:
@@ -491,14 +482,20 @@ def _tasks(
 
 
 def _others(
-    arrangement: MeasurementPlan, person: PersonWeight, noises: Noises, choosing: Collection[Key]
-) -> dict[str, CellNoise | Quantiles | Picks]:
+    arrangement: MeasurementPlan, person: PersonWeight, noises: Noises, choosing: Collection[Key], for_values: Fraction
+) -> dict[str, CellNoise | FoundValues | Quantiles | Picks]:
     """How each aggregate that is measured by itself is released."""
-    others: dict[str, CellNoise | Quantiles | Picks] = {}
+    others: dict[str, CellNoise | FoundValues | Quantiles | Picks] = {}
     for name, aggregate in arrangement.apart:
         key, sensitivity = ("column", name), aggregate.sensitivity(person)
-        planned = noises.epsilon(key) if sensitivity is None else noises.noise(key, sensitivity)
-        others[name] = aggregate.mechanism(planned, person, chooses=key in choosing)
+        if sensitivity is None:
+            others[name] = aggregate.mechanism(noises.epsilon(key), person, chooses=key in choosing)
+            continue
+        noise = noises.noise(key, sensitivity)
+        if isinstance(aggregate, Distinct) and aggregate.finds:
+            others[name] = FoundValues.of(noise, for_values, person)
+        else:
+            others[name] = aggregate.mechanism(noise, person, chooses=key in choosing)
     return others
 
 
