@@ -97,29 +97,37 @@ def test_columns_are_found_by_name_or_refused_with_the_nearest() -> None:
 
 @given(st.floats(1e-12, 1e12))
 def test_rounding_steps_are_between_a_twentieth_and_half_of_the_error(error: float) -> None:
-    places = decimals(np.array([error]))
+    places = decimals(error)
     assert places is not None
     step = 10.0**-places
     assert error / 20 * (1 - 1e-9) <= step <= error / 2 * (1 + 1e-9)
 
 
-@given(st.lists(st.floats(1e-6, 1e6), min_size=1), st.floats(-1e6, 1e6))
-def test_a_column_is_rounded_by_less_than_a_quarter_of_its_least_error(errors: list[float], value: float) -> None:
-    spread = np.array(errors)
-    moved = abs(float(rounded(np.array([value]), decimals(spread))[0]) - value)
-    assert moved <= spread.min() / 4 * (1 + 1e-6) + 1e-9
+@given(st.lists(st.tuples(st.floats(1e-6, 1e6), st.floats(-1e6, 1e6)), min_size=1))
+def test_each_number_is_rounded_by_less_than_a_quarter_of_its_own_error(pairs: list[tuple[float, float]]) -> None:
+    errors, values = (np.array(part) for part in zip(*pairs, strict=True))
+    one = column(values=values, errors=errors.tolist(), integral=False)
+    assert (abs(rounded(values, one.places) - values) <= errors / 4 * (1 + 1e-6) + 1e-9).all()
+    assert one.places == [column(values=[v], errors=[e], integral=False).places[0] for e, v in pairs]
+
+
+def test_a_value_that_its_noise_drowns_is_not_rounded_away() -> None:
+    drowned = column(values=[71.3, 59.8, 18.6, 0.0001], errors=[255.0, 255.0, 255.0, 255.0], integral=False)
+    assert [written(v, p) for v, p in zip(drowned.values, drowned.places, strict=True)] == ["71", "60", "19", "0"]
+    assert drowned.reliable(0.1) == [False] * 4
 
 
 def test_counts_have_no_decimals_and_unknown_errors_decide_nothing() -> None:
-    assert decimals(np.array([0.001]), integral=True) == 0
-    assert decimals(np.array([np.nan, np.inf, 0.0])) is None
-    assert decimals(np.array([np.nan, 0.5])) == 1
-    assert rounded(np.array([1 / 3]), None)[0] == 1 / 3
+    assert decimals(0.001, integral=True) == 0
+    assert [decimals(error) for error in (np.nan, np.inf, 0.0)] == [None] * 3
+    mixed = column(values=[1 / 3, 2 / 3], errors=[np.nan, 0.5], integral=False)
+    assert mixed.places == [None, 1]
+    assert rounded(np.array([1 / 3]), [None])[0] == 1 / 3
 
 
 def test_nothing_is_written_as_minus_zero() -> None:
     assert written(-0.2, 0) == "0"
-    assert math.copysign(1, float(rounded(np.array([-0.01]), 1)[0])) == 1
+    assert math.copysign(1, float(rounded(np.array([-0.01]), [1])[0])) == 1
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def test_flags_follow_the_threshold() -> None:
     assert arrow(KEYS, [one], 0.2, exact=True)["visits_reliable"].to_pylist() == [True, True, False]
 
 
-def test_rounded_counts_are_integers_and_means_share_their_decimals() -> None:
+def test_rounded_counts_are_integers_and_each_mean_has_its_decimals() -> None:
     stay = column("stay", [4.1234, 12.0, np.nan], [0.3, 3, 0.6], integral=False)
     made = arrow(KEYS, [column(values=[1041.2, -3.7, np.nan]), stay], 0.1, exact=False)
     assert made["visits"].type == pa.int64()
@@ -66,11 +66,11 @@ def test_rounded_counts_are_integers_and_means_share_their_decimals() -> None:
     assert made["stay"].to_pylist()[:2] == [4.1, 12.0]
 
 
-def test_cells_mark_what_the_noise_drowns_and_share_their_decimals() -> None:
+def test_cells_mark_what_the_noise_drowns_and_have_the_decimals_of_their_own_noise() -> None:
     stay = column("stay", [4.1234, 12.0, 7.0], [0.3, 3, 0.6], integral=False)
     heads, rows, right = cells(KEYS, [column(), stay], 0.1)
     assert [head.strip() for head in heads] == ["ward", "year", "visits", "95 % interval", "stay", "95 % interval"]
-    assert rows[1] == ["b", "2025", "-4 *", "-32 to 24", "12.0 *", "6.0 to 18.0"]
+    assert rows[1] == ["b", "2025", "-4 *", "-32 to 24", "12 *", "6 to 18"]
     assert rows[2][0] == "NULL"
     assert right == [False, True, True, True, True, True]
 

@@ -278,7 +278,8 @@ def test_a_record_of_the_first_version_is_read(friends: Network) -> None:
     assert column.low.tolist() == [0, float("-inf"), -9]
     assert (answer.method, answer.rules, answer.asked) == ("laplace", tuple(FIRST["rules"]), None)
     again = to_record(answer)
-    assert [(each.pop("absolute"), each.pop("tails")) for each in again["columns"]] == [(True, "unknown")]  # since
+    added = [(each.pop("absolute"), each.pop("tails"), each.pop("error_of")) for each in again["columns"]]
+    assert added == [(True, "unknown", "the noise")]  # since
     assert {name: again[name] for name in FIRST if name != "facts"} == {
         name: FIRST[name] for name in FIRST if name != "facts"
     }

@@ -181,3 +181,40 @@ def test_parameters_out_of_range_are_refused(what: dict[str, Any], match: str) -
 def test_counts_that_are_none_are_refused(counts: Any) -> None:
     with pytest.raises(UnfitDataError):
         SMALL.sample(counts)
+
+
+def test_a_range_is_widened_for_what_noise_hides_where_that_errs_less() -> None:
+    finder = RangeFinding(epsilon=1, smallest=0, largest=10)
+    noisy = [0] * finder.buckets
+    for edge, number in ((1.0, 900), (2.0, 900), (4.0, 5), (8.0, 3), (64.0, 4)):
+        noisy[finder.edges.index(edge)] = number
+    assert finder.read(noisy) == (1.0, 4.0)
+    close, loose = finder.best(noisy, 0.1), finder.best(noisy, 1e-6)
+    assert (close.low, close.high) == (1.0, 4.0)
+    assert (loose.low, loose.high) == (1.0, 16.0)  # by two buckets at most, however little noise costs
+    assert loose.seen
+    assert loose.outside < close.outside < 1
+
+
+def test_the_share_outside_is_told_with_its_noise_and_a_default_says_nothing() -> None:
+    finder = RangeFinding(epsilon=1, smallest=0, largest=10)
+    noisy = [0] * finder.buckets
+    noisy[finder.edges.index(1.0)], noisy[finder.edges.index(64.0)] = 100_000, 10
+    found = finder.best(noisy, math.inf)
+    empty = finder.buckets - 1
+    assert found.outside == pytest.approx((10 + 1.645 * math.sqrt(2 * empty)) / 100_010)
+    nothing = finder.best([0] * finder.buckets, 0.1)
+    assert (nothing.low, nothing.high, nothing.outside, nothing.seen) == (-1.0, 1.0, 1.0, False)
+
+
+def test_the_share_outside_is_an_upper_bound_in_nineteen_of_twenty() -> None:
+    finder = RangeFinding(epsilon=1, smallest=0, largest=10)
+    counts = [0] * finder.buckets
+    for edge, number in ((1.0, 3000), (2.0, 60), (4.0, 20), (16.0, 5)):
+        counts[finder.edges.index(edge)] = number
+    held = 0
+    for i in range(300):
+        found = finder.best(finder.add(counts, seeded(i)), math.inf)
+        truth = sum(n for n, low in zip(counts, finder.edges, strict=False) if not found.low <= low < found.high)
+        held += truth / sum(counts) <= found.outside
+    assert held >= 0.92 * 300

@@ -162,6 +162,7 @@ DRIVEN: Mapping[str, str] = {
         )
         for how in ("sample", "check", "keep", "locate", "stream")
     },
+    "mechanisms.RangeFinding.add": "test_numbers: sample adds, then reads; test_tables: found bounds",
     **{
         f"mechanisms.{name}.{how}": "test_graphs: the questions that use it"
         for name in ("Ladder", "NoisyLocalSensitivity", "Ramp")

@@ -16,11 +16,13 @@ from hypothesis import strategies as st
 import defocus as dp
 from defocus.answers import Effect
 from defocus.errors import DefocusError, InvalidParameterError
+from defocus.mechanisms import Gaussian
 from defocus.noise.testing import seeded
 from defocus.privacy import account
 from defocus.tables import Table
-from defocus.tables.contribution import EDGES, Bound, best_bound, fitting, root_above
+from defocus.tables.contribution import EDGES, Bound, best_bound, fitting, people_weight, root_above
 from defocus.tables.measurement import Measuring
+from defocus.tables.noise import CellNoise
 from defocus.tables.weights import RowSampler, published
 
 limit = st.integers(1, 6)
@@ -154,12 +156,37 @@ def test_nobody_weighs_more_than_was_charged_whatever_bound_is_found(opened: Cal
         assert int(people.sum()) <= planned.others["p"].mechanism.sensitivity  # type: ignore[union-attr]
 
 
-def test_the_run_counts_people_in_as_many_groups_as_were_planned(opened: Callable[..., Table]) -> None:
+def test_people_are_counted_in_as_many_groups_as_they_are_in(opened: Callable[..., Table]) -> None:
+    """Each is in ten groups, and would count as half a person in a default of five."""
     table = opened([300] * 400)
     question = table.bound(rows="find").group_by("g", keys=list(range(10))).agg(p=dp.count_units(), n=dp.count())
     answer = question.release(epsilon=50, bits=seeded(1))
     assert answer.rules[-1].startswith("one who counts with at most 512 rows, a bound that was found privately; hardly")
-    assert answer["p"].values.sum() == pytest.approx(400 * 5, rel=0.02)
+    assert answer["p"].values.sum() == pytest.approx(400 * 10, rel=0.02)
+    five = table.bound(rows="find", groups=5).group_by("g", keys=list(range(10))).agg(p=dp.count_units())
+    assert five.plan(epsilon=1).memberships is None
+    assert five.release(epsilon=50, bits=seeded(1))["p"].values.sum() == pytest.approx(400 * 5, rel=0.02)
+
+
+@pytest.mark.parametrize("delta", [None, 1e-2])
+def test_nobody_weighs_more_than_was_charged_in_however_many_groups(
+    opened: Callable[..., Table], delta: float | None
+) -> None:
+    keys = list(range(10))
+    asked = opened([200]).group_by("g", keys=keys).agg(p=dp.count_units())
+    planned = asked.plan(epsilon=1, delta=delta)
+    noise = planned.others["p"]
+    assert isinstance(noise, CellNoise)
+    norm = 2 if isinstance(noise.mechanism, Gaussian) else 1
+    assert (norm == 2) == (delta is not None)
+    assert asked.keys is not None
+    for most in (1, 2, 3, 5, 7, 8, 11, 16):
+        grid = people_weight(planned.people_grid, most, norm)
+        with published(asked.rows, asked.by, asked.keys, Bound(rows=3, groups=most)) as groups:
+            measuring = Measuring(groups, grid, RowSampler("k"))
+            people = [int(w) for w in measuring.exact(measuring.people_sql(), 1).ravel()]
+        assert noise.mechanism is not None
+        assert 0 < sum(w**norm for w in people) <= Fraction(noise.mechanism.sensitivity) ** norm
 
 
 def test_the_share_for_the_histogram_is_part_of_what_is_charged(opened: Callable[..., Table]) -> None:
@@ -169,10 +196,10 @@ def test_the_share_for_the_histogram_is_part_of_what_is_charged(opened: Callable
     assert planned.contributions is not None
     assert planned.contributions.event.scale == 8  # type: ignore[attr-defined]  # a quarter of 1/2
     many = opened([3] * 10).group_by("g", keys=list(range(50)))
-    for asked in (many.agg(n=dp.count()), many.agg(m=dp.mean("v", 0, 1))):
+    for asked, scale in ((many.agg(n=dp.count()), 20), (many.agg(m=dp.mean("v", 0, 1)), 40)):
         in_many = asked.plan(epsilon=Fraction(1, 2)).contributions
         assert in_many is not None
-        assert in_many.event.scale == 40  # type: ignore[attr-defined]  # a twentieth of 1/2
+        assert in_many.event.scale == scale  # type: ignore[attr-defined]  # a tenth and a twentieth of 1/2
     replaced = opened([3] * 10, replace=True).bound(rows="find").agg(n=dp.count()).plan(epsilon=Fraction(1, 2))
     assert replaced.contributions is not None
     assert replaced.contributions.event.sensitivity == 2  # type: ignore[attr-defined]
@@ -211,9 +238,9 @@ def test_where_only_people_are_counted_no_bound_on_rows_is_paid_for(opened: Call
     question = opened([3] * 10).group_by("g", keys=list(range(10))).agg(p=dp.count_units())
     assert question.plan(epsilon=1).contributions is None
     told = question.release(epsilon=1, bits=seeded(1)).rules
-    assert [rule for rule in told if rule.effect is Effect.BOUND] == [
-        "where people are counted, one who counts in at most 5 groups"
-    ]
+    said = [rule for rule in told if rule.effect is Effect.BOUND]
+    assert len(said) == 1
+    assert said[0].startswith("where people are counted, one who counts in at most 2 groups, a bound that was found")
 
 
 def test_by_default_intervals_hold_where_a_few_people_have_most_rows(opened: Callable[..., Table]) -> None:

@@ -43,6 +43,7 @@ def test_everything_that_is_found_is_a_statement_of_its_own(tmp_path: Path) -> N
         plan = table.bound(rows="find").group_by("k", keys=None).agg(**ASKED).plan(epsilon=1, delta=1e-6)
     assert [each.purpose for each in plan.statements] == [
         "find the keys that enough people have",
+        "find in how many groups people are",
         "find how many rows people have",
         "find the bounds of x",
         "sum",

@@ -10,7 +10,7 @@ import pytest
 
 from defocus.engines.schema import Column, Kind
 from defocus.errors import DefocusError, InvalidParameterError, NotDeclaredError, WrongKindError
-from defocus.tables.keys import EVERYTHING, declared_keys, key_columns, public_keys
+from defocus.tables.keys import EVERYTHING, declared_keys, key_columns, named_keys, public_keys
 
 WARD, YEAR = Column("ward", Kind.TEXT), Column("year", Kind.INTEGER)
 
@@ -89,3 +89,22 @@ def test_floats_and_columns_named_twice_are_no_keys() -> None:
         key_columns([Column("x", Kind.NUMBER)])
     with pytest.raises(InvalidParameterError, match="named twice"):
         key_columns([WARD, WARD])
+
+
+def test_some_columns_of_keys_are_named_and_others_found() -> None:
+    ward, code = Column("ward", Kind.TEXT), Column("code", Kind.INTEGER)
+    keys, among = named_keys([ward, code], {"ward": ["A", None], "code": None})
+    assert keys is None
+    assert among is not None
+    assert among.table.to_pydict() == {"ward": ["A", None]}
+    assert named_keys([ward, code], {"ward": None, "code": None}) == (None, None)
+    assert named_keys([ward], None) == (None, None)
+    named, nothing = named_keys([ward], ["A"])
+    assert (None if named is None else named.table.to_pydict(), nothing) == ({"ward": ["A"]}, None)
+    for wrong in ({"ward": ["A"]}, {"ward": None, "place": None}):
+        with pytest.raises(NotDeclaredError) as caught:
+            named_keys([ward, code], wrong)
+        assert "None for a column" in caught.value.fix
+    for odd in ("A", 7):
+        with pytest.raises(InvalidParameterError, match="are of type"):
+            named_keys([ward, code], {"ward": odd, "code": None})

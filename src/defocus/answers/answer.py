@@ -47,9 +47,9 @@ class Answer(ABC):
     Guarantee:
         Everything here is post-processing of what was released: it depends on the data through that only.
 
-    What people read (text, pages, plots) is rounded to the digits that the noise leaves meaningful; what programs read
-    (Arrow, frames, CSV, Excel, Parquet, JSON) is exact unless ``exact=False``. A noisy count may be negative: it is
-    kept so, because it is unbiased.
+    What people read (text, pages, plots) is rounded, each number to the digits that its noise leaves meaningful; what
+    programs read (Arrow, frames, CSV, Excel, Parquet, JSON) is exact unless ``exact=False``. A noisy count may be
+    negative: it is kept so, because it is unbiased.
 
     >>> import tempfile
     >>> import defocus as dp

@@ -36,31 +36,37 @@ _UNKNOWN = 6
 """Significant digits of a number whose error nobody knows."""
 
 
-def decimals(errors: Floats, *, integral: bool = False) -> int | None:
-    """The decimals of a whole column: none for counts; else the coarsest power of ten at most half its least error.
+def decimals(error: float, *, integral: bool = False, value: float = math.nan) -> int | None:
+    """The decimals of one number: none for counts; else the coarsest power of ten at most half of its own error.
 
-    A column is written with one number of decimals, so that it can be read and added up; the least noisy group
-    decides, so that no group loses anything. A negative number stands for tens, hundreds and so on. None where no
-    error is known.
+    A negative number stands for tens, hundreds and so on. A value that is smaller than its error keeps two digits of
+    its own, as far as a hundredth of that step: 18.6 with an error of 255 is 19, and not 0. None where no error is
+    known.
 
     Error:
         Rounding to a step of at most half the standard error adds at most 1/48, two percent, to the variance.
 
-    >>> decimals(np.array([0.104, 3.0])), decimals(np.array([950.0])), decimals(np.array([14.0]), integral=True)
-    (2, -2, 0)
+    >>> decimals(0.104), decimals(950.0), decimals(14.0, integral=True), decimals(255.0, value=18.6)
+    (2, -2, 0, 0)
     """
     if integral:
         return 0
-    known = errors[np.isfinite(errors) & (errors > 0)]
-    return None if not known.size else -math.floor(math.log10(float(known.min()) / 2))
+    if not math.isfinite(error) or error <= 0:
+        return None
+    places = -math.floor(math.log10(error / 2))
+    if not 0 < abs(value) < error:
+        return places
+    return min(places + 2, max(places, 1 - math.floor(math.log10(abs(value)))))
 
 
-def rounded(values: Floats, places: int | None) -> Floats:
-    """The values with so many decimals; as they are where the number is unknown. Never −0."""
-    if places is None:
-        return values
-    # numpy scales by a power of ten, which overflows for very many or very few digits
-    return np.round(values, places) + 0.0 if abs(places) <= 300 else values
+def rounded(values: Any, places: Sequence[int | None]) -> Floats:
+    """The values with so many decimals each; as they are where the number is unknown. Never −0."""
+    return np.array([_rounded(float(value), digits) for value, digits in zip(values, places, strict=True)], np.float64)
+
+
+def _rounded(value: float, places: int | None) -> float:
+    # beyond, powers of ten overflow
+    return value if places is None or not math.isfinite(value) or abs(places) > 300 else round(value, places) + 0.0
 
 
 def written(value: Any, places: int | None) -> str:
@@ -74,7 +80,7 @@ def written(value: Any, places: int | None) -> str:
         return "–" if math.isnan(number) else ("∞" if number > 0 else "-∞")
     if places is None or abs(places) > 15 or abs(number) >= 1e15:
         return f"{number:.{_UNKNOWN}g}"
-    number = float(rounded(np.array(number), places))
+    number = _rounded(number, places)
     return f"{number:,.{max(places, 0)}f}".replace(",", " ")
 
 
@@ -167,9 +173,10 @@ class AnswerColumn:
             object.__setattr__(self, field, array)
 
     @property
-    def places(self) -> int | None:
-        """How many decimals the noise leaves meaningful."""
-        return decimals(self.spread, integral=self.integral)
+    def places(self) -> list[int | None]:
+        """How many decimals the noise of each entry leaves meaningful."""
+        pairs = zip(self.values.tolist(), self.spread.tolist(), strict=True)
+        return [decimals(error, integral=self.integral, value=value) for value, error in pairs]
 
     @property
     def spread(self) -> Floats:

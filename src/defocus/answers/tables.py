@@ -167,7 +167,8 @@ def arrow(keys: Keys, columns: Sequence[AnswerColumn], threshold: float | None, 
             parts = [pa.array(part, pa.float64()) for part in (column.values, column.errors, column.low, column.high)]
         else:
             value, low, high = (_rounded(part, column) for part in (column.values, column.low, column.high))
-            parts = [value, pa.array(rounded(column.errors, decimals(column.spread)), pa.float64()), low, high]
+            errors = rounded(column.errors, [decimals(error) for error in column.spread.tolist()])
+            parts = [value, pa.array(errors, pa.float64()), low, high]
         if not column.error_of:
             made[column.name] = parts[0]
             continue
@@ -202,6 +203,7 @@ def cells(
 ) -> Cells:
     """What people read, shortened if long; a star marks a cell whose noise is above the threshold, if there is one.
 
+    A question mark stands where no error is known in units of the value. Each number is rounded by its own noise.
     ``interval`` is what stands above the intervals, which may hold something else than the truth.
     """
     room = "" if threshold is None else "  "
@@ -212,14 +214,16 @@ def cells(
     shown, left_out = shortened(len(columns[0].values), most=most)
     body = [[plain(part) for part in row] for row in _rows(keys, shown)]
     for column in columns:
-        part, places = column.taken(shown), column.places
+        part = column.taken(shown)
         if not column.error_of:
             for line, value in zip(body, part.values, strict=True):
                 line.append(brief(value))
             continue
         flags = [None] * len(shown) if threshold is None else part.reliable(threshold)
-        for line, value, low, high, fine in zip(body, part.values, part.low, part.high, flags, strict=True):
-            mark = " *" if fine is False else room
+        marks = [room if threshold is None else _MARKS[fine] for fine in flags]
+        for line, value, low, high, places, mark in zip(
+            body, part.values, part.low, part.high, part.places, marks, strict=True
+        ):
             line += [written(value, places) + mark, _interval(low, high, places)]
     if left_out:
         body.insert(len(shown) // 2, ["⋮"] * len(heads))
@@ -241,7 +245,14 @@ def notes(
         said.append(f"{count} {things}, {left_out} of them not shown")
     if threshold is not None and any(False in column.reliable(threshold) for column in columns):
         said.append(f"* the noise is more than {100 * threshold:g} % of the value")
+    if threshold is not None:
+        unsure = (column for column in columns if column.error_of and None in column.reliable(threshold))
+        said += [f"? {column.name} has no interval: {column.how}" for column in unsure]
     return [*said, *more]
+
+
+_MARKS = {True: "  ", False: " *", None: " ?"}
+"""What stands behind a number that is reliable, that is not, and of which it is not known."""
 
 
 def _interval(low: float, high: float, places: int | None) -> str:

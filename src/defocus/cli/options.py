@@ -112,7 +112,9 @@ Request = Annotated[str | None, typer.Option(help="Keep the answer under this na
 Plot = Annotated[Path | None, typer.Option(help="Plot the answer: a .png, .svg or .pdf file.")]
 Explain = Annotated[bool, typer.Option("--explain", metavar="", help="Explain it in plain words.")]
 Find = Annotated[Bounds | None, typer.Option("--bounds", help="Pay for finding bounds that nobody declared.")]
-AtMost = Annotated[int, typer.Option(help="How many different values one person brings to COUNT(DISTINCT …).")]
+AtMost = Annotated[
+    int | None, typer.Option(help="How many different values one person brings to COUNT(DISTINCT …); found by default.")
+]
 Dialect = Annotated[str, typer.Option(help="Which SQL it is, such as postgres or spark.")]
 Part = Annotated[
     list[str] | None, typer.Option("--part", help="Ask about this part alone, such as a day; may be repeated.")

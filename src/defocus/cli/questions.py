@@ -137,7 +137,7 @@ def _query(
     epsilon: Number,
     delta: Number | None,
     bounds: StrEnum | None,
-    at_most: int,
+    at_most: int | None,
     dialect: str,
     part: list[str] | None,
     rows: str | None,

@@ -6,7 +6,6 @@ A table is opened, a question is built from it, previewed for free, and released
 from defocus.answers import Answer, AnswerColumn, Preview, PreviewColumn, Released
 from defocus.engines.schema import Column, Kind, Schema
 from defocus.tables.aggregates import (
-    count_distinct,
     count_units,
     histogram,
     max,  # noqa: A004  # reads as dp.max
@@ -18,6 +17,7 @@ from defocus.tables.aggregates import (
 from defocus.tables.budget_choice import Choice, choose_budget
 from defocus.tables.contribution import Bound
 from defocus.tables.cubes import Cube
+from defocus.tables.distinct_values import count_distinct
 from defocus.tables.examples import Examples
 from defocus.tables.open import open  # noqa: A004  # reads as dp.open
 from defocus.tables.parts import parts

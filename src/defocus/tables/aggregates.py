@@ -1,7 +1,8 @@
 """Aggregates: what can be asked of each group. One class knows its measurement, its noise, its estimate and its words.
 
-Here are those that are measured by themselves: people, different values, quantiles and histograms. What follows from
-sums, which share measurements, is in :mod:`defocus.tables.statistics`.
+Here are those that are measured by themselves: people, quantiles and histograms; different values are in
+:mod:`defocus.tables.distinct_values`. What follows from sums, which share measurements, is in
+:mod:`defocus.tables.statistics`.
 """
 
 import builtins
@@ -16,10 +17,8 @@ from typing import Any, ClassVar, Self, TypeAlias, final
 import numpy as np
 from sqlglot import exp
 
-from defocus.answers import AnswerColumn, Effect, PreviewColumn, Rule
-from defocus.engines.schema import Kind
-from defocus.errors import InvalidParameterError, Number, WrongKindError, finite, probability, whole
-from defocus.errors import count as counted
+from defocus.answers import AnswerColumn, PreviewColumn
+from defocus.errors import InvalidParameterError, Number, finite, probability, whole
 from defocus.mechanisms import Quantiles
 from defocus.noise import Bits
 from defocus.privacy.events import DiscreteLaplace
@@ -31,13 +30,11 @@ from defocus.tables.splits import Argument, checked_text, numeric
 
 __all__ = [
     "Aggregate",
-    "Distinct",
     "Histogram",
     "Measured",
     "Quantile",
     "Ranges",
     "Units",
-    "count_distinct",
     "count_units",
     "histogram",
     "max",
@@ -172,49 +169,6 @@ class Units(Measured):
     def statement(self, measuring: Measuring) -> exp.Select:
         """What the engine is asked for."""
         return measuring.people_sql()
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Distinct(Measured):
-    """The number of different values, of which one person brings at most ``at_most``."""
-
-    counts = "values"
-    cell = "number of values"
-    text: str
-    at_most: int
-
-    @property
-    def words(self) -> str:
-        """What is asked, in words."""
-        return f"number of different {self.text}"
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """The column."""
-        return (self.text,)
-
-    def checked(self, rows: Rows) -> Self:
-        """The same, refused if it does not fit the columns."""
-        if rows.values(self.text).kind is Kind.NUMBER:
-            raise WrongKindError(
-                f"Different values of {self.text!r} cannot be counted: floats are never quite equal.",
-                fix="derive a whole number or text from it first.",
-            )
-        return replace(self, at_most=1 if rows.unit is None else self.at_most)
-
-    def rule(self, unit: str | None) -> str | None:
-        """What is bounded or dropped, in words."""
-        most = f"at most {self.at_most} different {'value' if self.at_most == 1 else 'values'} of {self.text}"
-        return None if unit is None else Rule(f"one {unit} brings {most}, chosen at random", Effect.BOUND)
-
-    def sensitivity(self, person: PersonWeight) -> Sensitivity:
-        """How far one person moves all cells together."""
-        return person.moved(Sensitivity(self.at_most))
-
-    def statement(self, measuring: Measuring) -> exp.Select:
-        """What the engine is asked for."""
-        return measuring.distinct_sql(self.text, self.at_most)
 
 
 @final
@@ -377,15 +331,6 @@ def count_units() -> Units:
     Units()
     """
     return Units()
-
-
-def count_distinct(column: str, *, at_most: int = 1) -> Distinct:
-    """The number of different values of ``column``, where one person brings at most ``at_most`` of them.
-
-    >>> count_distinct("city", at_most=2)
-    Distinct(text='city', at_most=2)
-    """
-    return Distinct(checked_text(column), counted("at_most", at_most))
 
 
 def quantile(

@@ -39,6 +39,7 @@ __all__ = [
     "best_bound",
     "fitting",
     "naming",
+    "people_weight",
     "root_above",
 ]
 
@@ -143,6 +144,15 @@ class Bound:
         """In how many groups one person may be counted as a person."""
         return self.total if self.groups is None else self.groups
 
+    @property
+    def keys_of(self) -> int:
+        """How many groups of one person count where keys are found: one, unless groups are bounded.
+
+        The number of people that a group needs grows with it as fast as the groups do that people speak for, up to
+        about twenty of them. So more groups show no more of them, and fewer where people are in one group each.
+        """
+        return 1 if self.groups is None else self.groups
+
     def l2(self) -> Fraction:
         r"""A bound on the L2 norm of one person's weights over the groups, in units of one row.
 
@@ -192,6 +202,18 @@ def root_above(square: int) -> Fraction:
     return Fraction(math.isqrt(square << 64) + 1, 1 << 32)
 
 
+def people_weight(grid: int, groups: int, norm: int) -> int:
+    """What somebody weighs in each of so many groups: together no more than ``grid`` in each of the default number.
+
+    In the L1 norm or in the L2 norm, for which the noise is. Somebody in n groups, more than ``groups``, weighs
+    w·groups/n in each of them, which is as much in L1 norm and less in L2 norm.
+
+    >>> people_weight(100, 20, 1), people_weight(100, 20, 2)
+    (25, 50)
+    """
+    return grid * DEFAULT_ROWS // groups if norm == 1 else math.isqrt(grid**2 * DEFAULT_ROWS // groups)
+
+
 def _rows(number: int) -> str:
     return "row" if number == 1 else "rows"
 
@@ -200,6 +222,10 @@ EDGES = tuple(sorted({round(2 ** (j / 2)) for j in range(41)} | {3, 5, 7}))
 """Numbers of rows: bucket i holds people with more than EDGES[i-1] and at most EDGES[i] rows; the last, all others."""
 
 
+_ONE_SIDED = 1.645
+"""Below how many standard deviations noise stays with 95 % probability: of one Laplace noise 1.63, of many 1.645."""
+_NEARBY = 2.0
+"""How many standard deviations of noise tell that people with a few more rows are there."""
 _SPREAD = 0.25
 """What values are taken to vary by, in units of their range."""
 _RELATED = 0.25
@@ -209,14 +235,26 @@ _RELATED = 0.25
 @final
 @dataclass(frozen=True, slots=True)
 class FoundBound:
-    """A number of rows that was found privately, and about which part of all rows lies beyond it."""
+    """A number of rows that was found privately, and what is known about those who have more."""
 
     rows: int
     beyond: float
+    """About which part of all rows lies beyond it."""
+    people: int
+    """How many people have more, at most, with 95 % probability."""
+    weight: float
+    """How many people with so many rows weigh as much as all people do."""
 
 
 def best_bound(
-    people: npt.NDArray[np.int64], *, scale: float, groups: int, noise: float, counts: bool, quotients: bool
+    people: npt.NDArray[np.int64],
+    *,
+    scale: float,
+    groups: int,
+    noise: float,
+    counts: bool,
+    quotients: bool,
+    norm: int = 1,
 ) -> FoundBound:
     r"""The number of rows with the least expected error, from a noisy histogram of people by their number of rows.
 
@@ -237,11 +275,14 @@ def best_bound(
         noise: the standard deviation of one cell, for a person who weighs one.
         counts: whether numbers of rows, sums or histograms are asked.
         quotients: whether means or other quotients are asked.
+        norm: 2 where noise grows with the root of the bound: each of what is counted is in a cell of its own, and the
+            noise is for the L2 norm.
 
     >>> people = np.zeros(len(EDGES), np.int64)
     >>> people[EDGES.index(2)], people[EDGES.index(64)] = 100_000, 10_000
-    >>> best_bound(people, scale=20, groups=10, noise=1.4, counts=True, quotients=False)
-    FoundBound(rows=64, beyond=0.0)
+    >>> found = best_bound(people, scale=20, groups=10, noise=1.4, counts=True, quotients=False)
+    >>> found.rows, found.beyond, found.people
+    (91, 0.0, 242)
     >>> best_bound(people // 200, scale=20, groups=10, noise=1.4, counts=True, quotients=False).rows
     2
     """
@@ -250,12 +291,12 @@ def best_bound(
     unseen = np.zeros(len(EDGES))
     unseen[end : end + 2] = 2 * scale
     total = max(1.0, float((numbers * rows).sum()))
-    errors, beyond = [], []
+    errors, beyond, full = [], [], []
     for bound in EDGES:
         weights = np.minimum(1.0, bound / rows)
         kept = max(1.0, float((numbers * rows * weights).sum()))
         lost = max(0.0, 1 - kept / total)
-        spread = noise * bound * groups / kept
+        spread = noise * bound ** (1 / norm) * groups / kept
         error = 0.0
         if counts:
             missed = lost + float((unseen * rows * (1 - weights)).sum()) / total
@@ -266,8 +307,11 @@ def best_bound(
             error += math.hypot(math.sqrt(0.5) * spread, apart)
         errors.append(error)
         beyond.append(lost)
+        full.append(kept / bound)
     best = int(np.argmin(errors))
-    return FoundBound(EDGES[best], beyond[best])
+    above = people[best + 1 :]
+    most = float(above.sum()) + _ONE_SIDED * scale * math.sqrt(2 * len(above))
+    return FoundBound(EDGES[best], beyond[best], max(0, math.ceil(most)), full[best])
 
 
 def _people(noisy: npt.NDArray[np.int64], scale: float) -> tuple[npt.NDArray[np.float64], int]:
@@ -282,6 +326,9 @@ def _people(noisy: npt.NDArray[np.int64], scale: float) -> tuple[npt.NDArray[np.
         for start in range(end, len(EDGES) - length + 1):
             if noisy[start : start + length].sum() > limit:
                 end = start + length
+    for length in (1, 2, 4):  # next to them, less is enough: a bucket too many costs little
+        if noisy[end : end + length].sum() > _NEARBY * scale * math.sqrt(2 * length):
+            end = min(end + length, len(EDGES))
     tails = noisy[:end][::-1].astype(np.float64).cumsum()  # how many have more rows than a bucket begins with
     above = np.maximum.accumulate(np.maximum(tails, 0.0))
     numbers = np.zeros(len(EDGES))

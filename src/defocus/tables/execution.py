@@ -21,15 +21,17 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from defocus.answers.columns import AnswerColumn
-from defocus.answers.rules import Rule
+from defocus.answers.columns import AnswerColumn, brief
+from defocus.answers.rules import Effect, Rule
 from defocus.engines.engine import integers
 from defocus.engines.syntax import column, named
 from defocus.errors import InvalidParameterError
-from defocus.mechanisms import PartitionSelection
+from defocus.mechanisms import Gaussian, PartitionSelection
+from defocus.mechanisms.ranges import FoundRange
 from defocus.noise import Bits
 from defocus.tables.bias import Bias
-from defocus.tables.contribution import DEFAULT_ROWS, EDGES, Bound, best_bound
+from defocus.tables.contribution import DEFAULT_ROWS, EDGES, Bound, FoundBound, best_bound, people_weight
+from defocus.tables.distinct_values import Distinct, FoundValues
 from defocus.tables.keys import EVERYTHING, Keys
 from defocus.tables.measurement import Measuring, Statement
 from defocus.tables.noise import CellNoise
@@ -53,6 +55,10 @@ class Run:
     chance: RowSampler
     progress: Callable[[float], None] | None = None
     bias: Bias | None = None
+    among: Keys | None = None
+    """Where keys are found, those columns of them that were named."""
+    weight: float | None = None
+    """How many people who weigh most weigh as much as all do, where that was found."""
 
     def answer(self, keys: Keys | None) -> tuple[Keys, tuple[AnswerColumn, ...], tuple[str, ...]]:
         """The keys, found if they are not given, every column with its noise, and what else was found, in words.
@@ -67,7 +73,10 @@ class Run:
         if not chosen.number:
             x, how = np.zeros(0), "no group was found"
             titles = self.plan.arrangement.titles
-            return chosen, tuple(AnswerColumn(title, x, x, x, x, integral=False, how=how) for title in titles), ()
+            nothing = tuple(AnswerColumn(title, x, x, x, x, integral=False, how=how) for title in titles)
+            return chosen, nothing, self._none()
+        if self.plan.memberships is not None:
+            return self._placed(chosen, self.plan.memberships)
         if self.plan.contributions is not None:
             return self._bounded(chosen, self.plan.contributions)
         with published(self.rows, self.by, chosen, self.bound) as groups:
@@ -77,7 +86,8 @@ class Run:
         """Every column of known groups."""
         plan, measurements = self.plan, self.plan.arrangement
         measuring = Measuring(groups, plan.grid, self.chance.of("sums"), self.progress)
-        ranges = self._ranges()
+        found = self._ranges(groups)
+        ranges = {text: (each.low, each.high) for text, each in found.items()}
         splits = [split.found(ranges) for split in measurements.splits]
         noisy = [
             replace(noise.noisy(cells, self.bits, plan.grid), source=f"sums {place}")
@@ -92,11 +102,76 @@ class Run:
             if self.bias is not None:
                 column = self.bias.widened(column, statistic, splits[place], noisy[place])
             columns[name] = [column]
+        said: list[str] = []
         for name, aggregate in measurements.apart:
             apart = replace(measuring, grid=plan.grid_of(aggregate), chance=self.chance.of(f"column {name}"))
-            columns[name] = aggregate.found(ranges).release(name, apart, plan.others[name], self.bits)
-        bounds = (f"the bounds found for {text} are {low:g} and {high:g}" for text, (low, high) in ranges.items())
-        return keys, tuple(measurements.in_order(columns)), tuple(bounds)
+            how, asked = plan.others[name], aggregate.found(ranges)
+            if isinstance(how, FoundValues) and isinstance(asked, Distinct):
+                asked, weight, rule = asked.settled(apart, how, self.bits)
+                apart, how = replace(apart, grid=weight), how.noise
+                said.append(rule)
+            columns[name] = asked.release(name, apart, how, self.bits)
+        unseen = {text for text, bounds in found.items() if not bounds.seen}
+        for name, each in measurements.aggregates:
+            if any(argument.find and argument.text in unseen for argument in each.arguments):
+                columns[name] = [_nothing(column) for column in columns[name]]
+        said += [self._cut(text, bounds) for text, bounds in found.items()]
+        return keys, tuple(measurements.in_order(columns)), tuple(said)
+
+    def _cut(self, text: str, found: FoundRange) -> Rule:
+        """The bounds that were found, in words, and what they do to the numbers."""
+        if not found.seen:
+            few = f"no bounds were found for {text}: too few people, or values too far apart; declare bounds"
+            return Rule(few, Effect.TOLD)
+        whose = "of all values" if self.rows.unit is None else f"of the values of a {self.rows.unit}, on average,"
+        most = f"at most {brief(100 * found.outside)} % {whose} lie beyond"
+        if found.outside > _MANY_BEYOND:
+            most = "how many lie beyond is not known"
+        said = f"values of {text} beyond {found.low:g} and {found.high:g}, bounds that were found privately, are cut"
+        return Rule(f"{said}: {most}", (self.bias or Bias()).of(text))
+
+    def _placed(self, keys: Keys, noise: CellNoise) -> tuple[Keys, tuple[AnswerColumn, ...], tuple[str, ...]]:
+        """The answer where people are counted in as many groups as a noisy histogram suggests.
+
+        What a person weighs in all groups together was planned, in the norm that the noise is for, and stays that.
+        """
+        with published(self.rows, self.by, keys, self.bound) as groups:
+            measuring = Measuring(groups, self.plan.grid, self.chance, self.progress)
+            exact = measuring.contributions(EDGES, groups=True)
+        grid, norm = self.plan.people_grid, 1
+        noises = [
+            how
+            for name, aggregate in self.plan.arrangement.apart
+            if aggregate.counts == "people" and isinstance(how := self.plan.others[name], CellNoise)
+        ]
+        if all(isinstance(how.mechanism, Gaussian) for how in noises):
+            norm = 2
+        best = best_bound(
+            noise.add(exact, self.bits),
+            scale=max(1.0, math.sqrt(noise.variance / 2)),
+            groups=keys.number,
+            noise=max(math.sqrt(how.variance) for how in noises) / (grid * DEFAULT_ROWS ** (1 / norm)),
+            counts=True,
+            quotients=False,
+            norm=norm,
+        )
+        most = min(best.rows, max(1, grid >> 8))
+        plan = replace(self.plan, people_grid=people_weight(grid, most, norm), memberships=None)
+        run = replace(self, plan=plan, bound=replace(_some(self.bound), groups=most))
+        keys, columns, said = run.answer(keys)
+        return keys, columns, (*self._in_groups(most, best, keys.number), *said)
+
+    def _in_groups(self, most: int, best: FoundBound, number: int) -> tuple[Rule, ...]:
+        """In how many groups people were counted, in words, where that is not in all of them."""
+        if most >= number:
+            return ()
+        groups = f"{most} group{'' if most == 1 else 's'}, a bound that was found privately"
+        said = f"where people are counted, one {self.rows.unit} counts in at most {groups}"
+        beyond = f"at most {best.people} people are in more"
+        less = (
+            beyond if best.beyond < _HARDLY else f"about {100 * best.beyond:.0f} % of all pairs lie beyond it; {beyond}"
+        )
+        return (Rule(f"{said}; {less}", Effect.BOUND),)
 
     def _bounded(self, keys: Keys, noise: CellNoise) -> tuple[Keys, tuple[AnswerColumn, ...], tuple[str, ...]]:
         """The answer with the bound that a noisy histogram of contributions suggests."""
@@ -116,42 +191,81 @@ class Run:
         # In how many groups people are counted was planned, so the number of rows found must not change it.
         most = None if self.bound is None else self.bound.people_in
         plan = replace(self.plan, grid=person // rows, contributions=None)
-        run = replace(self, plan=plan, bound=Bound(rows=rows, groups=most))
+        run = replace(self, plan=plan, bound=Bound(rows=rows, groups=most), weight=best.weight)
         keys, columns, bounds = run.answer(keys)
-        return keys, columns, (Rule(_found(rows, best.beyond, self.rows.unit), (self.bias or Bias()).of_rows), *bounds)
+        return keys, columns, (Rule(_found(rows, best, self.rows.unit), (self.bias or Bias()).of_rows), *bounds)
 
-    def _ranges(self) -> dict[str, tuple[float, float]]:
+    def _ranges(self, groups: Groups) -> dict[str, FoundRange]:
         """Bounds for the columns that have none, from everybody's rows."""
-        everybody = Groups(self.rows, (), EVERYTHING, None, self.bound)
         ranges = {}
         for text, finding in self.plan.findings.items():
-            measuring = Measuring(everybody, self.plan.grid, self.chance.of(f"bounds of {text}"), self.progress)
-            ranges[text] = finding.sample(measuring.spread(text, finding), self.bits)
+            chance = self.chance.of(f"bounds of {text}")
+            everybody = Measuring(groups, self.plan.grid, chance, self.progress).everybody()
+            noisy = finding.add(everybody.spread(text, finding), self.bits)
+            people = self.weight or sum(noisy) / everybody.grid
+            noise = max((math.sqrt(cell.variance) / everybody.grid for cell in self.plan.splits), default=0.0)
+            # About what a mean of values in a range of one errs by, in a group of middling size.
+            error = math.sqrt(0.5) * noise * groups.keys.number / max(1.0, people)
+            ranges[text] = finding.best(noisy, error)
         return ranges
 
     def _found_keys(self) -> Keys:
-        """The keys that enough people have. Which other keys there are is forgotten here."""
-        anything = Groups(self.rows, self.by, EVERYTHING, None, self.bound)
+        """The keys that enough people have, each beside all that were named. Which others there are is forgotten."""
+        sought = _sought(self.by, self.among)
+        anything = Groups(self.rows, sought, EVERYTHING, None, self.bound)
         select = Measuring(anything, self.plan.grid, self.chance).keys_sql()
         table = self.rows.engine.run(select, progress=self.progress)
         selection = self.plan.selection
         assert isinstance(selection, PartitionSelection)  # noqa: S101  # planned whenever no keys are given
         numbers = integers(table["n"])
         kept = selection.keep(numbers, self.bits) if len(numbers) else np.zeros(0, np.bool_)
-        return Keys(table.select(range(len(self.by))).filter(pa.array(kept)).rename_columns(list(self.by)))
+        found = table.select(range(len(sought))).filter(pa.array(kept)).rename_columns(list(sought))
+        if self.among is None:
+            return Keys(found)
+        named = self.among.table
+        each, all_of = found.num_rows, named.num_rows
+        parts = {name: found[name].take(pa.array(np.repeat(np.arange(each), all_of))) for name in sought}
+        parts |= {name: named[name].take(pa.array(np.tile(np.arange(all_of), each))) for name in named.column_names}
+        return Keys(pa.table({name: parts[name] for name in self.by}))
+
+    def _none(self) -> tuple[str, ...]:
+        """What is known where no group was found: about how many people there are."""
+        noise = self.plan.contributions or self.plan.memberships
+        if noise is None or self.plan.selection is None:
+            return ()
+        everybody = Groups(self.rows, (), EVERYTHING, None, self.bound)
+        exact = Measuring(everybody, self.plan.grid, self.chance, self.progress).contributions(EDGES)
+        # One person more is one more of all of them as well, so their number has the noise of one bucket.
+        people = max(0, int(noise.add(exact.sum(keepdims=True), self.bits)[0]))
+        said = f"no group was found: about {people} people are asked about, give or take {brief(noise.variance**0.5)},"
+        need = self.plan.selection.threshold()
+        return (Rule(f"{said} and one group needs {need} to be shown half of the time", Effect.TOLD),)
 
 
-def _found(rows: int, beyond: float, unit: str | None) -> str:
+def _nothing(column: AnswerColumn) -> AnswerColumn:
+    """A column of which nothing is known."""
+    unknown, endless = np.full(len(column.values), np.nan), np.full(len(column.values), np.inf)
+    return replace(column, values=unknown, errors=unknown, low=-endless, high=endless)
+
+
+def _found(rows: int, best: FoundBound, unit: str | None) -> str:
     """The bound that was found, in words, and what it does to the numbers."""
     said = f"one {unit} counts with at most {rows} row{'' if rows == 1 else 's'}, a bound that was found privately"
-    if beyond < _HARDLY:
-        return f"{said}; hardly a row lies beyond it"
+    if best.beyond < _HARDLY:
+        return f"{said}; hardly a row lies beyond it, and at most {best.people} people have more"
     less = f"all rows of a {unit} with more count, but with less weight"
-    return f"{said}; about {100 * beyond:.0f} % of all rows lie beyond it; {less}"
+    return f"{said}; about {100 * best.beyond:.0f} % of all rows lie beyond it, of at most {best.people} people; {less}"
+
+
+def _some(bound: Bound | None) -> Bound:
+    assert bound is not None  # noqa: S101  # only where people have several rows is one found
+    return bound
 
 
 _T = TypeVar("_T")
 _HARDLY = 0.005
+_MANY_BEYOND = 0.5
+"""Of more values than this it is no use to say that at most so many were cut."""
 _LEADING = 60
 """More calls than lead from here to where expressions are read and SQL is written."""
 _AROUND = 250
@@ -192,7 +306,13 @@ _SECRET = RowSampler("a key that is drawn for the release")
 
 
 def statements(
-    plan: Plan, rows: Rows, by: tuple[str, ...], bound: Bound | None, keys: Keys | None
+    plan: Plan,
+    rows: Rows,
+    by: tuple[str, ...],
+    bound: Bound | None,
+    keys: Keys | None,
+    *,
+    among: Keys | None = None,
 ) -> tuple[Statement, ...]:
     """The statements of a release in their order.
 
@@ -202,21 +322,30 @@ def statements(
     several = range(1 if bound is None else min(bound.people_in, _MANY) + 1)
     shown = keys if keys is not None else Keys(pa.table(dict.fromkeys(by, several)))
     table = exp.to_table(_KEYS) if by else None
-    called = {"unit": rows.unit or "row", "g": "group", **{f"k{i}": name for i, name in enumerate(by)}}
-    reader = _Reader({**called, "b": "bucket", "v0": "value"})
+    sought = _sought(by, among) if keys is None else ()
+    called = {"unit": rows.unit or "row", "g": "group", "b": "bucket", "v0": "value"}
+    reader = _Reader({**called, **{f"k{i}": name for i, name in enumerate(sought)}})
     return tuple(
         Statement(purpose, rows.engine.written(select), tuple(reader.work(select)))
-        for purpose, select in _selects(plan, Groups(rows, by, shown, table, bound), find_keys=keys is None)
+        for purpose, select in _selects(plan, Groups(rows, by, shown, table, bound), find_keys=sought)
     )
 
 
-def _selects(plan: Plan, groups: Groups, *, find_keys: bool) -> Iterator[tuple[str, exp.Select]]:
+def _sought(by: tuple[str, ...], among: Keys | None) -> tuple[str, ...]:
+    """The columns whose values are found."""
+    return tuple(name for name in by if among is None or name not in among.table.column_names)
+
+
+def _selects(plan: Plan, groups: Groups, *, find_keys: tuple[str, ...]) -> Iterator[tuple[str, exp.Select]]:
     measuring = Measuring(groups, plan.grid, _SECRET)
     if find_keys:
-        yield "find the keys that enough people have", measuring.keys_sql()
+        sought = replace(measuring, groups=replace(groups, by=find_keys))
+        yield "find the keys that enough people have", sought.keys_sql()
+    if plan.memberships is not None:
+        yield "find in how many groups people are", measuring.contributions_sql(EDGES, groups=True)
     if plan.contributions is not None:
         yield "find how many rows people have", measuring.contributions_sql(EDGES)
-    everybody = Measuring(Groups(groups.rows, (), EVERYTHING, None, groups.bound), plan.grid, _SECRET)
+    everybody = measuring.everybody()
     for text, finding in plan.findings.items():
         yield f"find the bounds of {text}", everybody.between_sql(text, [float(edge) for edge in finding.edges])
     ranges = dict.fromkeys(plan.findings, (0.0, 1.0))
@@ -224,6 +353,8 @@ def _selects(plan: Plan, groups: Groups, *, find_keys: bool) -> Iterator[tuple[s
         yield "sum", measuring.cells_sql([split.found(ranges) for split in plan.arrangement.splits])
     for name, aggregate in plan.arrangement.apart:
         apart = replace(measuring, grid=plan.grid_of(aggregate))
+        if isinstance(aggregate, Distinct) and aggregate.finds:
+            yield f"find how many values people bring to {name}", aggregate.searching(apart)
         yield f"compute {name}", aggregate.found(ranges).statement(apart)
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from defocus.engines.schema import Column, Kind
 from defocus.errors import InvalidParameterError, NotDeclaredError, WrongKindError
 
-__all__ = ["DECLARED", "EVERYTHING", "Keys", "declared_keys", "key_columns", "public_keys"]
+__all__ = ["DECLARED", "EVERYTHING", "Keys", "declared_keys", "key_columns", "named_keys", "public_keys"]
 
 DECLARED = "declared"
 """What ``keys`` is unless given: the domains declared for the columns."""
@@ -96,14 +96,32 @@ def public_keys(columns: Sequence[Column], keys: Any) -> Keys:
     return Keys(table)
 
 
+def named_keys(columns: Sequence[Column], keys: Any) -> tuple[Keys | None, Keys | None]:
+    """The keys; or None where some are found, and those columns of them that were named.
+
+    >>> ward, code = Column("ward", Kind.TEXT), Column("code", Kind.TEXT)
+    >>> named_keys([ward, code], {"ward": ["A", "B"], "code": None})[1].table.to_pydict()
+    {'ward': ['A', 'B']}
+    """
+    if not isinstance(keys, Mapping) or all(values is not None for values in keys.values()):
+        return (None if keys is None else public_keys(columns, keys)), None
+    _same_names([column.name for column in columns], keys)
+    named = [column for column in columns if keys[column.name] is not None]
+    return None, public_keys(named, {column.name: keys[column.name] for column in named}) if named else None
+
+
+def _same_names(names: list[str], keys: Mapping[str, Any]) -> None:
+    if set(keys) != set(names):
+        raise NotDeclaredError(
+            f"The keys are for {', '.join(map(str, keys))}, but the groups are by {', '.join(names)}.",
+            fix="give one list for each column of group_by, or None for a column whose values are to be found.",
+        )
+
+
 def _rows(names: list[str], keys: Any) -> list[tuple[Any, ...]]:
     if isinstance(keys, Mapping):
-        if set(keys) != set(names):
-            raise NotDeclaredError(
-                f"The keys are for {', '.join(map(str, keys))}, but the groups are by {', '.join(names)}.",
-                fix="give one list for each column of group_by.",
-            )
-        lists = [list(keys[name]) for name in names]
+        _same_names(names, keys)
+        lists = [_listed(name, keys[name]) for name in names]
         if math.prod(map(len, lists)) > _MOST:
             raise InvalidParameterError(
                 f"These are more than {_MOST} groups.", fix="name fewer, or pass keys=None to find those that matter."
@@ -129,6 +147,15 @@ def _rows(names: list[str], keys: Any) -> list[tuple[Any, ...]]:
             f"A key does not have {len(names)} parts.", fix=f"give one value for each of {', '.join(names)}."
         )
     return rows
+
+
+def _listed(name: str, values: Any) -> list[Any]:
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InvalidParameterError(
+            f"The keys of {name!r:.60} are of type {type(values).__name__}.",
+            fix="give a list of values; group_by(…, keys={…: None}) finds those of a column privately.",
+        )
+    return list(values)
 
 
 def _table(keys: Any) -> pa.Table | None:

@@ -5,7 +5,7 @@ have zeros. None of it may be shown to anyone.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias, final
 
 import numpy as np
@@ -16,6 +16,8 @@ from sqlglot import exp
 from defocus.engines.engine import integers
 from defocus.engines.syntax import BIGINT, DOUBLE, column, decimal, mild, named, sub, typed, whole
 from defocus.mechanisms.ranges import RangeFinding
+from defocus.tables.contribution import Bound
+from defocus.tables.keys import EVERYTHING
 from defocus.tables.splits import Argument, Split
 from defocus.tables.weights import Groups, RowSampler
 
@@ -69,26 +71,32 @@ class Measuring:
             people = rows.select(columns)
         else:
             pairs = rows.select([*columns, named(column(rows.unit), "unit")]).distinct()
-            people = self.chance.first(pairs, 1 if bound is None else bound.people_in, keys, choice="keys")
+            people = self.chance.first(pairs, 1 if bound is None else bound.keys_of, keys, choice="keys")
         return (
             exp.select(*map(column, keys), named(exp.Count(this=exp.Star(), big_int=True), "n"))
             .from_(sub(people, "p"), copy=False)
             .group_by(*map(column, keys), copy=False)
         )
 
-    def contributions(self, edges: Sequence[int]) -> Exact:
-        """How many people have more rows than one edge and at most the next; the last counts all others."""
-        table = self._run(self.contributions_sql(edges))
+    def contributions(self, edges: Sequence[int], *, groups: bool = False) -> Exact:
+        """How many people have more rows than one edge and at most the next; the last counts all others.
+
+        With ``groups``, how many are in more groups.
+        """
+        table = self._run(self.contributions_sql(edges, groups=groups))
         people = np.zeros(len(edges), np.int64)
         people[integers(table["b"])] = integers(table["s"])
         return people
 
-    def contributions_sql(self, edges: Sequence[int]) -> exp.Select:
+    def contributions_sql(self, edges: Sequence[int], *, groups: bool = False) -> exp.Select:
         """The statement of :meth:`contributions`."""
         number = exp.Count(this=exp.Star(), big_int=True)
+        rows = self.groups.plain({})
+        if groups:
+            rows = exp.select(column("unit"), column("g")).distinct().from_(sub(rows, "r"), copy=False)
         people = (
             exp.select(column("unit"), named(number, "n"))
-            .from_(sub(self.groups.plain({}), "a"), copy=False)
+            .from_(sub(rows, "a"), copy=False)
             .group_by(column("unit"), copy=False)
         )
         place = exp.case()
@@ -106,23 +114,53 @@ class Measuring:
         """The weight of the people in each group."""
         return self._by_group([named(_total(column("w")), "s")], self.groups.people(self.grid, self.chance))
 
-    def distinct_sql(self, text: str, at_most: int) -> exp.Select:
-        """How many different values each group has, of which one person brought at most ``at_most``."""
+    def distinct_sql(self, text: str, at_most: int, weight: int = 1) -> exp.Select:
+        """The weight of the different values of each group, of which one person brought at most ``at_most``."""
         value = self.groups.rows.values(text).sql
         rows = self.groups.plain({"v0": value})
         present = column("v0").is_(exp.null()).not_()
         if self.groups.rows.unit is None:
             chosen = exp.select(column("g"), column("v0")).from_(sub(rows, "a"), copy=False).where(present, copy=False)
         else:
-            brought = (
-                exp.select(column("unit"), column("g"), column("v0"))
-                .distinct()
-                .from_(sub(rows, "a"), copy=False)
-                .where(present, copy=False)
-            )
-            chosen = self.chance.first(brought, at_most, ("g", "v0"), choice="values")
+            chosen = self.chance.first(self._brought(text), at_most, ("g", "v0"), choice="values")
         values = exp.select(column("g"), column("v0")).distinct().from_(sub(chosen, "b"), copy=False)
-        return self._by_group([named(exp.Count(this=exp.Star(), big_int=True), "s")], values)
+        number: exp.Expression = exp.Count(this=exp.Star(), big_int=True)
+        if weight != 1:
+            number = exp.Mul(this=number, expression=whole(weight))
+        return self._by_group([named(number, "s")], values)
+
+    def new_values_sql(self, text: str, numbers: Sequence[int]) -> exp.Select:
+        """How many values each group has if everybody brings at most numbers[0], and how many more with each other.
+
+        A value counts for the first of these numbers with which somebody brings it. The order in which people bring
+        values is the same for all of them, and that of :meth:`distinct_sql`.
+        """
+        ranked = self.chance.ranked(self._brought(text), ("g", "v0"), choice="values")
+        first = (
+            exp.select(column("g"), named(exp.Min(this=column("rank")), "n"))
+            .from_(sub(ranked, "a"), copy=False)
+            .group_by(column("g"), column("v0"), copy=False)
+        )
+        place = exp.case()
+        for i, number in enumerate(numbers):
+            place = place.when(exp.LTE(this=column("n"), expression=whole(number)), exp.Literal.number(i), copy=False)
+        placed = exp.select(column("g"), named(typed(place.else_(exp.null()), BIGINT), "b"))
+        return (
+            exp.select(column("g"), column("b"), named(exp.Count(this=exp.Star(), big_int=True), "s"))
+            .from_(sub(placed.from_(sub(first, "b"), copy=False), "c"), copy=False)
+            .where(column("b").is_(exp.null()).not_(), copy=False)
+            .group_by(column("g"), column("b"), copy=False)
+        )
+
+    def _brought(self, text: str) -> exp.Select:
+        """Each value of each person in each group once."""
+        rows = self.groups.plain({"v0": self.groups.rows.values(text).sql})
+        return (
+            exp.select(column("unit"), column("g"), column("v0"))
+            .distinct()
+            .from_(sub(rows, "a"), copy=False)
+            .where(column("v0").is_(exp.null()).not_(), copy=False)
+        )
 
     def buckets_sql(self, value: Argument, number: int) -> exp.Select:
         """The weight of each group in equal buckets between the bounds of a value; missing values are left out."""
@@ -134,13 +172,22 @@ class Measuring:
     def between_sql(self, text: str, edges: Sequence[float]) -> exp.Select:
         """The weight of each group between neighbouring edges."""
         value = typed(self.groups.rows.values(text).sql, DOUBLE)
-        place = exp.case().when(value.is_(exp.null()), exp.null())
-        for i, edge in enumerate(edges[1:-1]):
-            place = place.when(exp.LT(this=value.copy(), expression=decimal(edge)), exp.Literal.number(i), copy=False)
-        return self._histogram_sql(typed(place.else_(exp.Literal.number(len(edges) - 2)), BIGINT))
+        place = exp.case().when(value.is_(exp.null()), exp.null(), copy=False)
+        place = place.else_(_halved(value, edges, 0, len(edges) - 2), copy=False)
+        return self._histogram_sql(typed(place, BIGINT))
+
+    def everybody(self) -> "Measuring":
+        """All rows in one group, in which everybody weighs the same, so that few people do not hide all others.
+
+        Each of a person's n rows weighs 1/n of what a person may weigh by the bound, rounded down: together no more.
+        """
+        rows, bound = self.groups.rows, self.groups.bound
+        if bound is None:
+            return replace(self, groups=Groups(rows, (), EVERYTHING, None, None))
+        return replace(self, groups=Groups(rows, (), EVERYTHING, None, Bound(rows=1)), grid=self.grid * bound.total)
 
     def spread(self, text: str, finding: RangeFinding) -> Exact:
-        """The weight of everybody between the public edges in which bounds are searched."""
+        """The weight of all rows between the public edges in which bounds are searched."""
         edges = [float(edge) for edge in finding.edges]
         return np.asarray(self.exact(self.between_sql(text, edges), len(edges) - 1).sum(axis=0))
 
@@ -172,6 +219,16 @@ class Measuring:
         sums = np.zeros(self.groups.keys.number, np.int64)
         sums[integers(table["g"])] = integers(table[name])
         return sums
+
+
+def _halved(value: exp.Expression, edges: Sequence[float], first: int, last: int) -> exp.Expression:
+    """In which bucket from first to last a value is, by halves: few comparisons for each row, however many edges."""
+    if first == last:
+        return exp.Literal.number(first)
+    middle = (first + last + 1) // 2
+    below = exp.LT(this=value.copy(), expression=decimal(edges[middle]))
+    left, right = _halved(value, edges, first, middle - 1), _halved(value, edges, middle, last)
+    return exp.case().when(below, left, copy=False).else_(right, copy=False)
 
 
 def _total(sql: exp.Expression) -> exp.Expression:

@@ -19,7 +19,8 @@ from defocus.privacy.numbers import at_most
 from defocus.privacy.sensitivity import Sensitivity
 from defocus.privacy.units import Unit
 from defocus.tables.aggregates import Aggregate, Measured
-from defocus.tables.contribution import Bound
+from defocus.tables.contribution import DEFAULT_ROWS, Bound
+from defocus.tables.distinct_values import Distinct, FoundValues
 from defocus.tables.measurement import Statement
 from defocus.tables.most_frequent import Picks
 from defocus.tables.noise import CellNoise, PersonWeight, gaussian, gaussian_event, laplace
@@ -267,6 +268,8 @@ _FOUND = 64
 """How many full rows one person weighs where the number of rows is yet to be found."""
 _CONTRIBUTIONS = Fraction(1, 20)
 """The least share of the budget that finds out how many rows people have."""
+_VALUES = Fraction(1, 3)
+"""The share of a measurement that finds how many different values people bring."""
 _KEYS = Fraction(3, 10)
 """The share of the budget that finds keys."""
 _FEW = 10
@@ -284,13 +287,15 @@ class Plan:
     grid: int
     """What a full row weighs; where the bound is yet to be found, what it would weigh with the default bound."""
     people_grid: int
-    """What a full person weighs where people are counted."""
+    """What a full person weighs where people are counted; yet to be found, what they would in the default number."""
     contributions: CellNoise | None
     """The noise on the histogram of contributions, where the bound is to be found."""
+    memberships: CellNoise | None
+    """Likewise on that of the numbers of groups that people are in, where people are counted in many groups."""
     selection: PartitionSelection | None
     findings: Mapping[str, RangeFinding]
     splits: tuple[CellNoise, ...]
-    others: Mapping[str, CellNoise | Quantiles | Picks]
+    others: Mapping[str, CellNoise | FoundValues | Quantiles | Picks]
     """For each aggregate that is measured by itself, how it is released."""
     statements: tuple[Statement, ...] = ()
     """What the engine will be asked for, where somebody wants to look at it."""
@@ -301,6 +306,8 @@ class Plan:
             lines.append("keys are found by optimal partition selection")
         if self.contributions is not None:
             lines.append(f"the bound on rows is found from a histogram with {self.contributions.words}")
+        if self.memberships is not None:
+            lines.append(f"the bound on groups is found from a histogram with {self.memberships.words}")
         lines += [f"the bounds of {text} are found from a histogram with noise" for text in self.findings]
         source = self.arrangement.source.items()
         for place, (split, noise) in enumerate(zip(self.arrangement.splits, self.splits, strict=True)):
@@ -314,12 +321,14 @@ class Plan:
 
     def grid_of(self, aggregate: Measured) -> int:
         """What one of what an aggregate counts weighs."""
-        return {"rows": self.grid, "people": self.people_grid, "values": 1}[aggregate.counts]
+        if isinstance(aggregate, Distinct):
+            return aggregate.grid
+        return self.grid if aggregate.counts == "rows" else self.people_grid
 
     @property
     def event(self) -> Event:
         """What the whole release owes."""
-        searched = () if self.contributions is None else (self.contributions,)
+        searched = [noise for noise in (self.contributions, self.memberships) if noise is not None]
         parts = (*searched, *self.splits, *self.others.values(), *self.findings.values())
         return compose([part.event for part in (*(() if self.selection is None else (self.selection,)), *parts)])
 
@@ -350,19 +359,26 @@ def plan(
         )
     person = _weighed(arrangement, bound, keys, epsilon, unit, everything=everything)
     finds = person.find and arrangement.counts_rows
-    searched = epsilon * _for_contributions(arrangement, keys) if finds else Fraction(0)
+    placed = _finds_groups(arrangement, bound, keys)
+    for_rows = epsilon * _for_contributions(arrangement, keys) if finds else Fraction(0)
+    for_groups = epsilon * _CONTRIBUTIONS if placed else Fraction(0)
+    for_values = epsilon * _VALUES / max(1, len(arrangement.splits) + len(arrangement.apart))
+    finding = sum(isinstance(aggregate, Distinct) and aggregate.finds for _, aggregate in arrangement.apart)
+    searched = for_rows + for_groups + finding * for_values
     left = (epsilon - searched) * (1 if keys is not None else 1 - _KEYS)
     tasks = _tasks(arrangement, person, {name: float(weight) for name, weight in weights.items()}, epsilon)
     noises, uses_delta = shared(tasks, left, delta if keys is not None else delta / 2)
     selection = None
     if keys is None:
         part, spent = delta / 2 if uses_delta else delta, (epsilon - searched) * _KEYS
-        selection = PartitionSelection(epsilon=spent, delta=part, groups=person.people_in, replace=person.replace)
+        groups = 1 if bound is None else bound.keys_of
+        selection = PartitionSelection(epsilon=spent, delta=part, groups=groups, replace=person.replace)
     return Plan(
         arrangement=arrangement,
         grid=person.grid,
         people_grid=person.people_grid,
-        contributions=laplace(person.moved(Sensitivity(1)), searched) if finds else None,
+        contributions=laplace(person.moved(Sensitivity(1)), for_rows) if finds else None,
+        memberships=laplace(person.moved(Sensitivity(1)), for_groups) if placed else None,
         selection=selection,
         findings={
             text: RangeFinding(
@@ -371,7 +387,7 @@ def plan(
             for text in arrangement.searched
         },
         splits=tuple(_split(noises, person, i, split.cells) for i, split in enumerate(arrangement.splits)),
-        others=_others(arrangement, person, noises, {task.key for task in tasks if task.chooses}),
+        others=_others(arrangement, person, noises, {task.key for task in tasks if task.chooses}, for_values),
     )
 
 
@@ -382,7 +398,9 @@ def _split(noises: Noises, person: PersonWeight, place: int, cells: int) -> Cell
     return replace(noise, total=person.number_is_public)
 
 
-def _worded(how: CellNoise | Quantiles | Picks) -> str:
+def _worded(how: CellNoise | FoundValues | Quantiles | Picks) -> str:
+    if isinstance(how, FoundValues):
+        return f"{how.words}, for as many values of one person as permute-and-flip chooses"
     if isinstance(how, Quantiles):
         return f"quantiles by {how.method}"
     return how.words if isinstance(how, CellNoise) else f"{how.number} by permute-and-flip"
@@ -392,10 +410,19 @@ def _for_contributions(arrangement: MeasurementPlan, keys: int | None) -> Fracti
     """The share that finds out how many rows people have.
 
     Rows of people who are not seen are missing in counts and sums, and no interval tells. With one group that is soon
-    more than the noise, so it is worth a quarter of the budget; among many groups, or in quotients, it hardly matters.
+    more than the noise, so it is worth a quarter of the budget, and among many a tenth; in quotients it hardly matters.
     """
     counts = not all(aggregate.quotient for _, aggregate in arrangement.aggregates)
-    return max(_CONTRIBUTIONS, Fraction(1, 3 + keys)) if counts and keys is not None else _CONTRIBUTIONS
+    if not counts:
+        return _CONTRIBUTIONS
+    return 2 * _CONTRIBUTIONS if keys is None else max(2 * _CONTRIBUTIONS, Fraction(1, 3 + keys))
+
+
+def _finds_groups(arrangement: MeasurementPlan, bound: Bound | None, keys: int | None) -> bool:
+    """Whether people are counted in more groups than the default, and nobody said in how many of them at most."""
+    counted = any(aggregate.counts == "people" for _, aggregate in arrangement.apart)
+    many = keys is None or keys > DEFAULT_ROWS
+    return counted and many and bound is not None and bound.find and bound.groups is None
 
 
 def keys_need_delta(left: float) -> NotDeclaredError:
@@ -455,14 +482,20 @@ def _tasks(
 
 
 def _others(
-    arrangement: MeasurementPlan, person: PersonWeight, noises: Noises, choosing: Collection[Key]
-) -> dict[str, CellNoise | Quantiles | Picks]:
+    arrangement: MeasurementPlan, person: PersonWeight, noises: Noises, choosing: Collection[Key], for_values: Fraction
+) -> dict[str, CellNoise | FoundValues | Quantiles | Picks]:
     """How each aggregate that is measured by itself is released."""
-    others: dict[str, CellNoise | Quantiles | Picks] = {}
+    others: dict[str, CellNoise | FoundValues | Quantiles | Picks] = {}
     for name, aggregate in arrangement.apart:
         key, sensitivity = ("column", name), aggregate.sensitivity(person)
-        planned = noises.epsilon(key) if sensitivity is None else noises.noise(key, sensitivity)
-        others[name] = aggregate.mechanism(planned, person, chooses=key in choosing)
+        if sensitivity is None:
+            others[name] = aggregate.mechanism(noises.epsilon(key), person, chooses=key in choosing)
+            continue
+        noise = noises.noise(key, sensitivity)
+        if isinstance(aggregate, Distinct) and aggregate.finds:
+            others[name] = FoundValues.of(noise, for_values, person)
+        else:
+            others[name] = aggregate.mechanism(noise, person, chooses=key in choosing)
     return others
 
 

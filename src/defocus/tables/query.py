@@ -11,6 +11,7 @@ from defocus.answers.rules import rules_of
 from defocus.errors import InvalidParameterError, Number, in_range
 from defocus.ledger import Ledger, Receipt
 from defocus.ledger.declarations import allowed
+from defocus.mechanisms import PartitionSelection
 from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
 from defocus.release.charge import spendable
@@ -20,6 +21,7 @@ from defocus.tables.answers import answered, from_record, to_record
 from defocus.tables.bias import Bias
 from defocus.tables.contribution import Bound
 from defocus.tables.display import groups_words, question_page
+from defocus.tables.distinct_values import FoundValues
 from defocus.tables.execution import Run, rehearse, statements
 from defocus.tables.keys import Keys
 from defocus.tables.parts import part_rules
@@ -61,6 +63,8 @@ class Query:
     weights: Mapping[str, Number]
     reading: Reading | None = None
     """What the answer is read from the released numbers by, where it is not these numbers."""
+    among: Keys | None = None
+    """Where keys are found, those columns of them that were named: groups are all these, for each that is found."""
     bias: Bias | None = None
     """What is declared about rows beyond the bound and about clipping, which intervals then hold."""
     text: str | None = None
@@ -70,6 +74,14 @@ class Query:
         if not self.arrangement.aggregates:
             raise InvalidParameterError("Nothing is asked.", fix="write for example agg(visits=dp.count()).")
         checked_names(list(self.by), self.arrangement.titles)
+        named = () if self.among is None else self.among.table.column_names
+        if self.keys is None and self.rows.unit is not None and self.rows.unit in {*self.by} - {*named}:
+            raise InvalidParameterError(
+                f"Each group would be one {self.rows.unit}, and groups are shown only if many people are in them: none"
+                " could be. Nothing was charged.",
+                fix="group by what people share; or make a feature of a person first, such as"
+                ' per_person(visits="COUNT(*)"), and group by that.',
+            )
 
     def share(self, **weights: Number) -> "Query":
         """The same question with more of the budget for some columns: ``share(visits=2)`` counts visits twice."""
@@ -100,7 +112,9 @@ class Query:
         The statements are made of public facts alone; how the engine goes about them is known to its owner.
         """
         planned = self._planned(epsilon, delta)
-        return replace(planned, statements=statements(planned, self.rows, self.by, self.bound, self.keys))
+        return replace(
+            planned, statements=statements(planned, self.rows, self.by, self.bound, self.keys, among=self.among)
+        )
 
     def _planned(self, epsilon: Number, delta: Number | None) -> Plan:
         if self.keys is None and not delta:
@@ -172,7 +186,15 @@ class Query:
 
         def compute(receipt: Receipt) -> Released:
             run = Run(
-                planned, self.rows, self.by, self.bound, drawn_from, RowSampler.drawn(drawn_from), tell, self.bias
+                planned,
+                self.rows,
+                self.by,
+                self.bound,
+                drawn_from,
+                RowSampler.drawn(drawn_from),
+                tell,
+                self.bias,
+                self.among,
             )
             keys, columns, bounds = run.answer(self.keys)
             answer = answered(keys.table, columns, self.question, receipt, (*words, *bounds), asked=asked)
@@ -207,7 +229,8 @@ class Query:
 
     def _facts(self, words: tuple[str, ...]) -> str:
         """Everything public that the answer depends on."""
-        keys = "found" if self.keys is None else repr(self.keys.table.to_pydict())
+        known = self.among if self.keys is None else self.keys
+        keys = "found" if known is None else repr(known.table.to_pydict())
         read = () if self.reading is None else (self.reading,)
         return repr((self.rows.facts(), words, self.by, keys, self.bound, self.arrangement.aggregates, *read))
 
@@ -228,22 +251,24 @@ class Query:
         if bound is not None:
             if self.arrangement.counts_rows and not (found and bound.find):
                 said.append(Rule(_bounding(rows, bound), Effect.READ if rows.single else bias.of_rows))
-            if self.by and (groups := _grouping(rows, bound, keys, self.arrangement)):
-                said.append(Rule(groups, Effect.BOUND))
+            if self.by and not (found and plan.memberships is not None):
+                said += _grouping(rows, bound, keys, self.arrangement, plan)
             said.append(f"rows without a {rows.unit} belong to nobody and are left out")
         arguments = [argument for _, aggregate in self.arrangement.aggregates for argument in aggregate.arguments]
         said += dict.fromkeys(argument.rule for argument in arguments if not argument.find)
-        apart = (aggregate.rule(rows.unit) for _, aggregate in self.arrangement.apart)
+        apart = (
+            aggregate.rule(rows.unit)
+            for name, aggregate in self.arrangement.apart
+            if not (found and isinstance(plan.others[name], FoundValues))
+        )
         said += [rule for rule in apart if rule is not None]
+        searched = () if found else plan.findings  # a release says what was found
         said += [
             Rule(f"values of {text} beyond bounds that are found privately, at powers of two, are cut", bias.of(text))
-            for text in plan.findings
+            for text in searched
         ]
         if keys is None and plan.selection is not None:
-            said.append(
-                "groups are found privately: one with"
-                f" {plan.selection.threshold()} people is shown half of the time, one that nobody is in never"
-            )
+            said.append(Rule(_shown(rows, plan.selection), Effect.TOLD))
         elif keys is not None and keys.table.num_columns:
             said.append(f"the {keys.number} groups were named beforehand; rows of others are left out")
         if self.bias is not None:
@@ -272,10 +297,26 @@ def _bounding(rows: Rows, bound: Bound) -> str:
     return said + (f"; all rows of a {rows.unit} with more count, but with less weight" if bound.total > 1 else "")
 
 
-def _grouping(rows: Rows, bound: Bound, keys: Keys | None, arrangement: MeasurementPlan) -> str | None:
+def _grouping(rows: Rows, bound: Bound, keys: Keys | None, arrangement: MeasurementPlan, plan: Plan) -> list[Rule]:
     """In how many groups one person is counted as a person, where that is not in all of them."""
     most = bound.people_in
     asked = any(aggregate.counts == "people" for _, aggregate in arrangement.apart)
     if not asked or bound.by == "sampling" or (keys is not None and keys.number <= most):
-        return None
-    return f"where people are counted, one {rows.unit} counts in at most {most} group{'' if most == 1 else 's'}"
+        return []
+    groups = f"at most {most} group{'' if most == 1 else 's'}"
+    if plan.memberships is not None:
+        groups = f"a number of groups that is found privately; errors are those of {most} until then"
+    return [Rule(f"where people are counted, one {rows.unit} counts in {groups}", Effect.BOUND)]
+
+
+def _shown(rows: Rows, selection: PartitionSelection) -> str:
+    """From how many people on a group is shown, and how many groups so many people can show."""
+    half, nearly, of = selection.threshold(), selection.threshold(0.99), selection.groups
+    said = (
+        f"groups are found privately: one with {half} people is shown half of the time, one with {nearly} nearly always"
+    )
+    if rows.unit is not None and not rows.single:
+        chosen = "one of its groups" if of == 1 else f"{of} of its groups"
+        said += f", where each {rows.unit} stands for {chosen}, chosen at random"
+    about = max(1, 1000 * of // half)
+    return f"{said}; groups of fewer are left out, and of 1 000 people there are at most about {about} to show"

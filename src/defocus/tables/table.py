@@ -15,7 +15,7 @@ from defocus.tables.cubes import Cube
 from defocus.tables.display import columns_page, groups_words, question_page
 from defocus.tables.examples import Examples, examples_of
 from defocus.tables.inference import Asked, chi_squared, independent, mean_test, rank_test, survival
-from defocus.tables.keys import DECLARED, EVERYTHING, Keys, declared_keys, key_columns, public_keys
+from defocus.tables.keys import DECLARED, EVERYTHING, Keys, declared_keys, key_columns, named_keys, public_keys
 from defocus.tables.parts import restricted, whats_left
 from defocus.tables.person_features import derived, per_person
 from defocus.tables.planner import plan_measurements
@@ -147,7 +147,7 @@ class Table:
         """What one person may contribute: rows in all, groups, and rows in each group.
 
         By default, and with ``rows="find"``, a part of what a question costs finds the number of rows with the least
-        error: a twentieth, and up to a quarter for counts and sums in few groups.
+        error: a twentieth, and for counts and sums a tenth, up to a quarter in few groups.
         """
         return replace(self, contribution=Bound.of(rows=rows, groups=groups, per_group=per_group, by=by))
 
@@ -157,17 +157,15 @@ class Table:
         Args:
             columns: what to group by, as names or as one list of names.
             keys: which groups to show: a list of values (or of tuples, for several columns), a dict with one
-                list for each column, a public table, or None to find them privately, which needs a delta. Unless
+                list for each column, a public table, or None to find them privately, which needs a delta. In a dict,
+                None finds the values of that column, each of which is shown with all values of the others. Unless
                 given, the domains declared for the columns.
         """
         names = _names(columns, "group_by", fix="name one, or ask agg() of the whole table.")
         chosen = key_columns(self.schema.usable(name) for name in names)
-        groups: Keys | None
         if isinstance(keys, str) and keys == DECLARED:
-            groups = declared_keys(chosen)
-        else:
-            groups = None if keys is None else public_keys(chosen, keys)
-        return Grouped(self, names, groups)
+            return Grouped(self, names, declared_keys(chosen))
+        return Grouped(self, names, *named_keys(chosen, keys))
 
     def cube(self, *columns: str | Sequence[str], ways: int | None = None) -> Cube:
         """The numbers of rows by all combinations of at most ``ways`` columns, measured together.
@@ -310,7 +308,13 @@ class Table:
         return examples_of(self.rows, self.ledger.about(*self.rows.charged), names, target, group)
 
     def sql_query(
-        self, text: str, *, keys: Any = DECLARED, bounds: str | None = None, at_most: int = 1, dialect: str = "duckdb"
+        self,
+        text: str,
+        *,
+        keys: Any = DECLARED,
+        bounds: str | None = None,
+        at_most: int | None = None,
+        dialect: str = "duckdb",
     ) -> SqlQuery:
         """A SELECT as a question, to preview, plan or release; it may name this table and those opened beside it.
 
@@ -319,7 +323,7 @@ class Table:
             keys: which groups to show, as for :meth:`group_by`. Unless given: those that WHERE lists, the declared
                 domains, or those that are found, which needs a delta.
             bounds: "find" to pay for finding bounds that nobody declared.
-            at_most: how many different values one person brings to a COUNT(DISTINCT …).
+            at_most: how many different values one person brings to a COUNT(DISTINCT …); found privately by default.
             dialect: which SQL it is, such as "postgres" or "spark".
         """
 
@@ -395,10 +399,12 @@ class Grouped:
     table: Table
     by: tuple[str, ...]
     keys: Keys | None
+    among: Keys | None = None
+    """Where keys are found, those columns of them that were named."""
 
     def agg(self, *unnamed: object, **aggregates: Aggregate) -> Query:
         """What is asked of each group, each aggregate under the name of its column."""
-        return _query(self.table, self.by, self.keys, _named(unnamed, aggregates))
+        return _query(self.table, self.by, self.keys, _named(unnamed, aggregates), among=self.among)
 
     def top(self, column: str, number: int, *, keys: Any = DECLARED, counts: bool = False) -> Query:
         """The ``number`` most frequent values of a column in each group: see :meth:`Table.top`."""
@@ -466,6 +472,8 @@ def _query(
     keys: Keys | None,
     aggregates: Mapping[str, Aggregate],
     reading: Reading | None = None,
+    *,
+    among: Keys | None = None,
 ) -> Query:
     for name, aggregate in aggregates.items():
         if not isinstance(aggregate, Aggregate):
@@ -484,6 +492,7 @@ def _query(
         arrangement=plan_measurements(table.rows, aggregates),
         weights=weights,
         reading=reading,
+        among=among,
     )
 
 

@@ -61,17 +61,23 @@ class RowSampler:
         self, rows: exp.Select, most: int, kept: Sequence[str], *, choice: str, within: Sequence[str] = ("unit",)
     ) -> exp.Select:
         """At most ``most`` rows of each person, or of each person ``within`` a group."""
+        few = exp.LTE(this=column("rank"), expression=exp.Literal.number(most))
+        return (
+            exp.select(*map(column, dict.fromkeys((*within, *kept))))
+            .from_(sub(self.ranked(rows, kept, choice=choice, within=within), "c"), copy=False)
+            .where(few, copy=False)
+        )
+
+    def ranked(
+        self, rows: exp.Select, kept: Sequence[str], *, choice: str, within: Sequence[str] = ("unit",)
+    ) -> exp.Select:
+        """The rows of each person in a random order, each with its place in it as ``rank``."""
         names = list(dict.fromkeys((*within, *kept)))
         held = [name for name in names if name not in within]
         numbered = exp.select(*map(column, names), named(_place(within, [column(name) for name in held]), "no"))
         identity = [*map(column, within), column("no")]
         ranked = exp.select(*map(column, names), named(_place(within, [self.rank(identity, choice)]), "rank"))
-        few = exp.LTE(this=column("rank"), expression=exp.Literal.number(most))
-        return (
-            exp.select(*map(column, names))
-            .from_(sub(ranked.from_(sub(numbered.from_(sub(rows, "a")), "b")), "c"), copy=False)
-            .where(few, copy=False)
-        )
+        return ranked.from_(sub(numbered.from_(sub(rows, "a")), "b"))
 
     def pairs(self, pairs: exp.Select, most: int) -> exp.Select:
         """At most ``most`` of the distinct groups of each person, the same ones in every statement of a release."""

@@ -16,6 +16,7 @@ from defocus.ledger import Ledger
 from defocus.mechanisms import Gaussian, Quantiles, RangeFinding
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import rows, user
+from defocus.tables.distinct_values import FoundValues
 from defocus.tables.measurement import Measuring
 from defocus.tables.most_frequent import Picks
 from defocus.tables.noise import CellNoise
@@ -49,19 +50,22 @@ def exact(query: Query, plan: Plan, key: str = "k") -> dict[str, Vector]:
     for name, aggregate in plan.arrangement.apart:
         apart = Measuring(groups, plan.grid_of(aggregate), RowSampler(key))
         found[name] = apart.exact(aggregate.statement(apart), aggregate.cells)
-    found |= {f"bounds of {text}": engine.spread(text, finding) for text, finding in plan.findings.items()}
+    found |= {f"bounds of {text}": engine.everybody().spread(text, finding) for text, finding in plan.findings.items()}
     return {name: vector.ravel() for name, vector in found.items()}
 
 
-def noises(plan: Plan) -> dict[str, CellNoise | Quantiles | Picks | RangeFinding]:
+def noises(plan: Plan) -> dict[str, CellNoise | FoundValues | Quantiles | Picks | RangeFinding]:
     """The noise or choice of each of these vectors."""
     bounds = {f"bounds of {text}": finding for text, finding in plan.findings.items()}
     return {f"split {i}": each for i, each in enumerate(plan.splits)} | dict(plan.others) | bounds
 
 
-def moved(noise: CellNoise | Quantiles | Picks | RangeFinding, change: Vector) -> tuple[Fraction, Fraction]:
+def moved(
+    noise: CellNoise | FoundValues | Quantiles | Picks | RangeFinding, change: Vector
+) -> tuple[Fraction, Fraction]:
     """How far a vector moved, and how far it may move: squared, in the norm that is charged for."""
     steps = [int(step) for step in change]
+    noise = noise.noise if isinstance(noise, FoundValues) else noise
     mechanism: Any = noise.mechanism if isinstance(noise, CellNoise) else noise
     if isinstance(mechanism, Gaussian):
         return Fraction(sum(step * step for step in steps)), Fraction(mechanism.sensitivity) ** 2

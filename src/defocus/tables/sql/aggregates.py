@@ -13,13 +13,13 @@ from defocus.errors import InvalidParameterError, NotDeclaredError, UnsupportedS
 from defocus.tables.aggregates import (
     Aggregate,
     Units,
-    count_distinct,
     max,  # noqa: A004  # the aggregate
     median,
     min,  # noqa: A004  # the aggregate
     quantile,
 )
 from defocus.tables.contribution import FIND
+from defocus.tables.distinct_values import count_distinct
 from defocus.tables.expressions.parser import at, called
 from defocus.tables.expressions.ranges import clamp, number
 from defocus.tables.splits import Argument, apart
@@ -57,8 +57,8 @@ class Calls:
     scope: Scope
     find: bool
     """Whether bounds that nobody declared are found privately."""
-    at_most: int
-    """How many different values one person may bring to a COUNT(DISTINCT …)."""
+    at_most: int | None
+    """How many different values one person may bring to a COUNT(DISTINCT …); found where nobody says."""
 
     def read(self, node: exp.Expression) -> tuple[Aggregate, str, tuple[str, ...]]:
         """The aggregate, a name for it, and what it means where SQL means something else."""

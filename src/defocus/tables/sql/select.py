@@ -80,7 +80,7 @@ def read(
     *,
     keys: Any = DECLARED,
     bounds: object = None,
-    at_most: object = 1,
+    at_most: object = None,
     dialect: object = "duckdb",
 ) -> SqlQuery:
     """Read a SELECT; ``ask`` makes the question once it is known of which rows, in which groups and for what.
@@ -93,14 +93,15 @@ def read(
         )
     try:
         tree = select(text, dialect)
-        return _read(tree, catalogue, ask, keys, (bounds == FIND, count("at_most", at_most)))
+        how = (bounds == FIND, None if at_most is None else count("at_most", at_most))
+        return _read(tree, catalogue, ask, keys, how)
     except InvalidParameterError as problem:
         if isinstance(text, str):
             problem.placed(text)
         raise
 
 
-def _read(tree: exp.Select, catalogue: Catalogue, ask: Ask, keys: Any, how: tuple[bool, int]) -> SqlQuery:
+def _read(tree: exp.Select, catalogue: Catalogue, ask: Ask, keys: Any, how: tuple[bool, int | None]) -> SqlQuery:
     distinct = ["distinct"] if tree.args.get("group") else []
     only(tree, "SELECT", *_CLAUSES, *distinct)
     if not tree.expressions or len(tree.expressions) > _MOST_ITEMS:
