@@ -94,6 +94,10 @@ class Table:
         """
         return replace(self, rows=derived(self.rows, columns))
 
+    def rename(self, names: Mapping[str, str]) -> "Table":
+        """The same table with other names for some columns: ``rename({"dep_delay": "delay"})``."""
+        return replace(self, rows=self.rows.renamed(names))
+
     def per_person(self, *by: str, **features: str) -> "Table":
         """One row for each person, with features of all rows of that person; for ``by``, for each of these values.
 
@@ -115,13 +119,14 @@ class Table:
             )
         return replace(self, rows=self.others[name], name=name, contribution=None)
 
-    def join(self, other: Any, *, on: str | list[str], how: str = "left") -> "Table":
+    def join(self, other: Any, *, on: str | list[str] | Mapping[str, str], how: str = "left") -> "Table":
         """Columns of another table: a public one that has each key once, or a private one of the same people.
 
         Args:
             other: the name of a table that was opened beside this one, what :meth:`other` returned, or a public
                 table: a path or a frame.
-            on: the columns that both have. For a private table the one that names the person must be among them.
+            on: the columns that both have, or where they are called otherwise there, ``{"dest": "faa"}``. For a private
+                table the one that names the person must be among them.
             how: ``left`` keeps rows without a match, ``inner`` drops them.
         """
         if isinstance(other, str) and other in self.others:
