@@ -190,6 +190,14 @@ def test_many_numbers_are_a_line_without_holes_and_many_names_are_the_largest_wi
     assert f"the {MOST} of 100 groups with the largest visits" in figure.get_supxlabel()
 
 
+def test_of_very_many_names_only_those_drawn_are_spelt(tmp_path: Path) -> None:
+    values = np.arange(60_000.0)
+    keys = {"ward": pa.array([f"w{i}" for i in range(60_000)]), "sex": pa.array(["f"] * 60_000)}
+    figure = answered(tmp_path, keys, column(values=values)).plot()
+    assert "the 25 of 60000 groups with the largest visits" in figure.get_supxlabel()
+    assert bars_of(figure.axes[0]) == list(values[-MOST:])
+
+
 def hist(name: str, edges: list[float], *rows: list[float]) -> list[Any]:
     pairs = itertools.pairwise(edges)
     return [

@@ -20,6 +20,7 @@ __all__ = ["binned", "chart", "moments"]
 _SERIES: Final = 6
 """So many lines, or bars of one group, are in one panel at most."""
 _PANELS: Final = 12
+_MANY: Final = 50_000
 _COLOURS = (TEAL, *COLOURS)
 _PAPER, _MUTED = "#ffffff", "#555555"
 _STYLES = ((0, ()), (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)), (0, (2, 2)), (0, (6, 2, 2, 2)))
@@ -146,8 +147,14 @@ def chart(
     Lines along time; bars for groups, side by side for a second key; outlines for columns that are a histogram; panels
     for further keys and columns. Intervals are always drawn, and what is drowned in noise is hollow.
     """
+    count = len(columns[0].values)
+    if count > _MANY and not any(moments(name, values) or _numbers(values) for name, values in keys.items()):
+        largest = np.argsort(-np.nan_to_num(columns[0].values, nan=-np.inf), kind="stable")[:MOST]
+        shown = np.sort(largest).tolist()  # the others are not even named, which would take long
+        keys = {name: tables.taken(values, shown) for name, values in keys.items()}
+        columns = [column.taken(shown) for column in columns]
     listed = {name: tables.labels({name: values}, range(len(columns[0].values))) for name, values in keys.items()}
-    drawing = _Drawing(listed, columns, threshold, things, look, steps=steps)
+    drawing = _Drawing(listed, columns, threshold, things, look, steps=steps, count=count)
     bins = binned(columns)
     return drawing.histograms(bins) if bins else drawing.entries(_arranged(keys, listed, steps=steps))
 
@@ -196,6 +203,8 @@ class _Drawing:
     things: str
     look: Look
     steps: bool
+    count: int
+    """How many entries there are, of which some may have been left out."""
 
     def entries(self, layout: _Layout) -> Any:
         """Bars or lines, in as many panels as there are columns and values of further keys."""
@@ -210,6 +219,9 @@ class _Drawing:
         height = 70 + 26 * max(2, len(groups) * max(1.0, 0.7 * len(parts))) if bars else 230
         figure, grid, beside = self._grid(min(len(panels), _PANELS), height, side_by_side=bars or names)
         first: dict[str, Any] = {}
+        members: dict[tuple[str, str], list[int]] = {}
+        for i, place_of in enumerate(zip(panel, series, strict=True)):
+            members.setdefault(place_of, []).append(i)
         for spot, (axes, (column, name)) in enumerate(zip(grid, panels, strict=False)):
             title = ": ".join(each for each in (column.name if bars or names else "", name) if each)
             axes.set_title(wrapped(title, self.look, size=9, most=2), fontsize=9)
@@ -217,7 +229,7 @@ class _Drawing:
                 (axes.sharex if bars else axes.sharey)(first[column.name])
             first.setdefault(column.name, axes)
             for place, part in enumerate(parts):
-                chosen = [i for i in range(count) if panel[i] == name and series[i] == part]
+                chosen = members.get((name, part), [])
                 if layout.along is None:
                     spots = {i: groups.index(axis[i]) for i in chosen if axis[i] in groups}
                     self._bars(axes, column, spots, (place, len(parts)))
@@ -260,7 +272,7 @@ class _Drawing:
         return [group for group in groups if group in chosen]
 
     def _left_out(self, groups: Sequence[str], axis: Sequence[str], *, bars: bool) -> list[str]:
-        number = len(set(axis))
+        number = len(set(axis)) if self.count == len(axis) else self.count
         if not bars or len(groups) == number:
             return []
         return [f"the {len(groups)} of {number} {self.things} with the largest {self.columns[0].name}"]
