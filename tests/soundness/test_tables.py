@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.soundness.sources import BASE, TYPES, UNTYPED, WAYS, Added, Way, both, neighbours, opened, table_of
-from tests.soundness.watching import Difference, attempt, compared, no_differences
+from tests.soundness.watching import Base, Difference, attempt, compared, no_differences
 
 import defocus as dp
 from defocus import tables
@@ -79,11 +79,11 @@ def driven(way: Way, ask: Callable[[Any], Any], *, apart: bool = False, **openin
         return sum(2 if any(_name(row) in there for row in rows) else 1 for rows, _ in added)
 
     entry = f"{way.name}, {getattr(ask, '__name__', ask)}"
-    found = []
+    found, first = [], Base(entry, lambda home: drive(home, ()))
     for whose, odds in neighbours(way).items():
         one = whose == "one person"
         units: Callable[[Sequence[Added]], int] = by_rows if "unit" in opening else (lambda _: 1) if one else by_persons
-        found += compared(entry, drive, odds, units=units, apart=apart)
+        found += compared(entry, drive, odds, units=units, apart=apart, first=first)
     return found
 
 
