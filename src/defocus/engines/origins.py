@@ -12,6 +12,7 @@ import pyarrow.dataset as pads
 
 from defocus.engines.files import Files, find
 from defocus.engines.frames import from_arrow, from_dataset, from_pandas, from_polars, library
+from defocus.engines.mariadb import is_address as is_mariadb
 from defocus.engines.postgresql import is_address
 from defocus.engines.schema import Kind, Value
 from defocus.engines.spark.sessions import is_frame, is_master, is_session
@@ -52,7 +53,7 @@ class Origin:
 
     @property
     def in_database(self) -> bool:
-        """Whether it is a table that DuckDB or PostgreSQL knows by a name."""
+        """Whether it is a table that DuckDB, PostgreSQL or MariaDB knows by a name."""
         return self.connection is not None or self.database is not None or self.address is not None
 
     def stored(self) -> dict[str, Any]:
@@ -79,6 +80,8 @@ def origin_of(  # noqa: PLR0911  # one line for each thing that a table can be o
         return make(name=table or "", description="a DuckDB connection", connection=data, table=table)
     if is_address(data):
         return make(name=table or "", description="a PostgreSQL database", address=data, table=table)
+    if is_mariadb(data):
+        return make(name=table or "", description="a MariaDB database", address=data, table=table)
     if _is_database(data, table):
         path = _existing(data)
         return make(name=table or "", description=f"the DuckDB file {path.name}", database=path, table=table)
@@ -87,7 +90,7 @@ def origin_of(  # noqa: PLR0911  # one line for each thing that a table can be o
     if table is not None:
         raise SourceError(
             f"table= belongs to a database, but what was passed is {type(data).__name__}.",
-            fix="leave table= out, or pass a DuckDB file or connection, a PostgreSQL address, or a Spark session.",
+            fix="leave table= out, or pass a DuckDB file or connection, a PostgreSQL or MariaDB address, or a Spark session.",
         )
     if is_frame(data):
         return make(name="data", description="a Spark data frame", spark=data)
