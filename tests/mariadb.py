@@ -3,6 +3,7 @@
 import fcntl
 import os
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
@@ -25,20 +26,20 @@ def running() -> Iterator[str]:
         shutil.chown(home, "mysql")
         home.chmod(0o755)
     server, install = _program("mariadbd"), _program("mariadb-install-db")
-    data, socket = home / "data", home / "s.sock"
+    data, door = home / "data", home / "s.sock"
     options = ["--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"]
     subprocess.run(  # noqa: S603  # programs of the system
         [install, "--no-defaults", *user, f"--datadir={data}", *options], check=True, capture_output=True
     )
     small = ["--innodb-buffer-pool-size=64M", "--innodb-flush-log-at-trx-commit=0", "--skip-networking", "--skip-log-bin"]
     process = subprocess.Popen(  # noqa: S603  # likewise
-        [server, "--no-defaults", *user, f"--datadir={data}", f"--socket={socket}", *small],
+        [server, "--no-defaults", *user, f"--datadir={data}", f"--socket={door}", *small],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
     try:
-        address = f"mysql://root@localhost/hospital?unix_socket={socket}"
-        _await(process, socket)
+        address = f"mysql://root@localhost/hospital?unix_socket={door}"
+        _await(process, door)
         yield address
     finally:
         process.kill()  # what it holds is thrown away
@@ -46,20 +47,23 @@ def running() -> Iterator[str]:
         shutil.rmtree(home, ignore_errors=True)
 
 
-def _await(process: "subprocess.Popen[bytes]", socket: Path) -> None:
+def _await(process: "subprocess.Popen[bytes]", door: Path) -> None:
     import pymysql  # noqa: PLC0415  # only those who start a server need it
 
     until = time.monotonic() + _PATIENCE
     while process.poll() is None and time.monotonic() < until:
-        try:
-            with pymysql.connect(unix_socket=str(socket), user="root") as connection:
-                connection.cursor().execute("CREATE DATABASE IF NOT EXISTS hospital CHARACTER SET utf8mb4")
-        except pymysql.err.OperationalError:
-            time.sleep(0.05)
-        else:
+        if _listens(door):
+            with pymysql.connect(unix_socket=str(door), user="root") as connection, connection.cursor() as cursor:
+                cursor.execute("CREATE DATABASE IF NOT EXISTS hospital CHARACTER SET utf8mb4")
             return
+        time.sleep(0.05)
     message = "The MariaDB server did not start."
     raise RuntimeError(message)
+
+
+def _listens(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as line:
+        return line.connect_ex(str(path)) == 0
 
 
 def _program(name: str) -> str:

@@ -4,6 +4,7 @@ import contextlib
 import decimal
 import json
 import math
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,7 +12,8 @@ from typing import Any, TypeVar, final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pyarrow as pa
-from sqlglot import exp
+from sqlglot import ErrorLevel, exp
+from sqlglot.errors import UnsupportedError
 
 from defocus.engines.engine import interruptible, quietly
 from defocus.engines.mariadb.dialect import lowered
@@ -30,7 +32,7 @@ _SCHEMES = ("mysql://", "mariadb://")
 _OLDEST = (10, 11)
 _SETTINGS = (
     "SET NAMES utf8mb4 COLLATE utf8mb4_nopad_bin",
-    "SET SESSION sql_mode = 'NO_UNSIGNED_SUBTRACTION', time_zone = '+00:00', sql_select_limit = DEFAULT,"
+    "SET SESSION sql_mode = 'NO_UNSIGNED_SUBTRACTION,NO_ZERO_IN_DATE,NO_ZERO_DATE', time_zone = '+00:00', sql_select_limit = DEFAULT,"
     " max_statement_time = 0, div_precision_increment = 4, sql_auto_is_null = 0, group_concat_max_len = 1048576,"
     " max_error_count = 0, max_sort_length = 66000, sort_buffer_size = 8388608, old_mode = '',"
     " max_recursive_iterations = 1000, optimizer_use_condition_selectivity = 4",
@@ -73,6 +75,10 @@ _PATHS = {
     Kind.DATE: "DATE",
     Kind.TIMESTAMP: "DATETIME(6)",
 }
+
+
+_MOST = sys.float_info.max
+"""What stands for infinity."""
 
 
 def is_address(data: object) -> bool:
@@ -183,7 +189,13 @@ class MariaDbEngine:
         for table in tree.find_all(exp.Table):
             if not table.args.get("db") and table.name in self._published:
                 table.set("this", exp.to_identifier(_alias(table.name), quoted=True))
-        return tree.sql(self.dialect, identify=True)
+        return self._text(tree)
+
+    def _text(self, tree: exp.Expression) -> str:
+        """The tree in words; what sqlglot has no word for is refused, where it would leave it out and warn."""
+        with contextlib.suppress(UnsupportedError):
+            return tree.sql(self.dialect, identify=True, unsupported_level=ErrorLevel.RAISE)
+        raise EngineError("MariaDB has no words for a part of this question.", fix="ask it without that part.")
 
     def _stored(self, tree: exp.Expression) -> dict[str, Columns]:
         """What the tables that a query names hold, as they are read."""
@@ -230,7 +242,7 @@ class MariaDbEngine:
         """Stop what is running, from another thread, by a connection of its own."""
         for running in list(self._held):
             with contextlib.suppress(Exception), contextlib.closing(_connected(self._address)) as other:
-                other.kill(running.thread_id()) if False else other.query(f"KILL QUERY {int(running.thread_id())}")
+                other.query(f"KILL QUERY {int(running.thread_id())}")
 
     def close(self) -> None:
         """Close the connection."""
@@ -244,7 +256,7 @@ class MariaDbEngine:
         try:
             self._connect().query(_BEGIN)
         except Exception:
-            self._held[0].close() if self._held and self._held[0].open else None
+            _give_back(self._held)
             self._connect().query(_BEGIN)
 
     def _end(self) -> None:
@@ -321,6 +333,8 @@ def _array(values: list[Any], kind: Kind | None) -> pa.Array:
         return pa.array(values, pa.int64())
     if kind is Kind.BOOLEAN:
         return pa.array([None if one is None else bool(one) for one in values], pa.bool_())
+    if kind is Kind.NUMBER:
+        values = [math.copysign(math.inf, one) if one in {_MOST, -_MOST} else one for one in values]
     if kind is Kind.TEXT:
         values = [one.decode() if isinstance(one, bytes) else one for one in values]
     return pa.array(values, None if kind is None or kind is Kind.OTHER else _ARROW[kind])
@@ -346,8 +360,7 @@ def _plain(value: Any, kind: Kind) -> Any:
     if value is None or kind is Kind.TEXT or kind is Kind.INTEGER:
         return value
     if kind is Kind.NUMBER:
-        most = 1.7976931348623157e308
-        return None if math.isnan(value) else max(-most, min(most, value))
+        return None if math.isnan(value) else max(-_MOST, min(_MOST, value))
     return int(value) if kind is Kind.BOOLEAN else str(value)
 
 

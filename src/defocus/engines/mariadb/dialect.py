@@ -24,15 +24,15 @@ from defocus.engines.mariadb import types
 from defocus.engines.mariadb.kinds import Columns, kind_of, noted
 from defocus.engines.schema import Kind
 from defocus.engines.syntax import FLOAT, INTEGER, NUMERIC, TEXT_TYPES, Kinds, Rule, constant, is_mild, lower, native
-from defocus.engines.syntax import fill_mysql as fill
-from defocus.errors import EngineError, InvalidParameterError
+from defocus.engines.syntax import fill_mysql
+from defocus.errors import EngineError
 
 __all__ = ["lowered"]
 
 _DType = exp.DataType.Type
 _MOMENTS = {_DType.TIMESTAMP, _DType.TIMESTAMPNTZ, _DType.DATETIME}
 _LARGEST = sys.float_info.max
-_MOST_NODES = 50_000
+_MOST_NODES = 10_000
 _LONGEST_NAME = 64
 
 
@@ -44,17 +44,23 @@ def lowered(tree: exp.Expression, stored: Mapping[str, Columns]) -> exp.Expressi
     'CAST(7 AS SIGNED) DIV `n`'
     """
     made = lower(noted(tree, stored), _RULES)
-    if sum(1 for _ in made.walk()) > _MOST_NODES:
-        raise EngineError(
-            "An expression takes too many steps in MariaDB, where what a guard needs twice is written twice.",
-            fix="store a part of it as a column, cast numbers that are whole to BIGINT, or use a simpler expression.",
-        )
     for name in {one.name for one in made.find_all(exp.Identifier)}:
         if len(name) > _LONGEST_NAME or name != name.rstrip():
             raise EngineError(
                 f"MariaDB cannot name a column {name!r:.80}.",
                 fix=f"use names of at most {_LONGEST_NAME} characters that do not end with a space.",
             )
+    return made
+
+
+def fill(template: str, **gaps: exp.Expression) -> exp.Expression:
+    """A template whose gaps are filled, unless what it needs in several places makes it too large."""
+    made = fill_mysql(template, **gaps)
+    if sum(1 for _ in made.walk()) > _MOST_NODES:
+        raise EngineError(
+            "An expression takes too many steps in MariaDB, where what a guard needs twice is written twice.",
+            fix="store a part of it as a column, cast numbers that are whole to BIGINT, or use a simpler expression.",
+        )
     return made
 
 
@@ -95,6 +101,8 @@ _NEAREST = f"SIGN(a) * FLOOR(ABS(a) + {_number(math.nextafter(0.5, 0))})"
 
 def _sum(node: Any) -> exp.Expression:
     """Below half of the largest float a sum is as it is; larger terms count as that half."""
+    if _bits(node) < _FEW:
+        return exp.Paren(this=node)
     a, b = (
         one if _light(other) else _within(one, _HALF_OF_ALL)
         for one, other in ((node.this, node.expression), (node.expression, node.this))
@@ -102,8 +110,32 @@ def _sum(node: Any) -> exp.Expression:
     return exp.Paren(this=type(node)(this=a, expression=b))
 
 
+def _bits(tree: Any) -> float:
+    """How many bits a number has before its point at most, where that is known from the tree: integers have 64."""
+    value = constant(tree) if isinstance(tree, exp.Expression) else None
+    if value is not None:
+        return math.frexp(value)[1]
+    if isinstance(tree, exp.Cast):
+        return 64 if kind_of(tree.this) in {Kind.INTEGER, Kind.BOOLEAN} or tree.to.this is _DType.BIGINT else math.inf
+    if isinstance(tree, exp.Paren | exp.Neg | exp.Abs | exp.Nullif | exp.Floor | exp.Ceil):
+        return _bits(tree.this) + 1
+    if isinstance(tree, exp.Add | exp.Sub):
+        return max(_bits(tree.this), _bits(tree.expression)) + 1
+    if isinstance(tree, exp.Mul):
+        return _bits(tree.this) + _bits(tree.expression)
+    if isinstance(tree, exp.Div):
+        divisor = constant(tree.expression)
+        return _bits(tree.this) if divisor is not None and abs(divisor) >= 1 else math.inf
+    return math.inf
+
+
+_FEW = 1000
+
+
 def _product(node: exp.Mul) -> exp.Expression:
     a, b = node.this, node.expression
+    if _bits(node) < _FEW:
+        return exp.Paren(this=node)
     for x, other in ((a, b), (b, a)):
         factor = constant(x)
         if factor is not None and factor != 0 and math.isfinite(factor):
@@ -119,7 +151,8 @@ def _scaled(x: exp.Expression, factor: float, written: exp.Expression) -> exp.Ex
 
 def _quotient(node: exp.Div) -> exp.Expression:
     divisor = constant(node.expression)
-    if divisor is not None and abs(divisor) >= 1:
+    whole = kind_of(getattr(node.expression, "this", None)) is Kind.INTEGER and isinstance(node.expression, exp.Cast)
+    if (divisor is not None and abs(divisor) >= 1) or whole:  # a division by 0 is NULL
         return fill("a / b", a=node.this, b=node.expression)
     return fill(_DIV, a=node.this, b=node.expression)
 
@@ -263,11 +296,7 @@ _STARTS = {
 
 def _start(node: exp.TimestampTrunc, _: Kinds) -> exp.Expression:
     """The beginning of a unit; weeks begin on Monday."""
-    return _call_template(_STARTS[node.args["unit"].name], node.this)
-
-
-def _call_template(template: str, x: exp.Expression) -> exp.Expression:
-    return fill(template, a=x)
+    return fill(_STARTS[node.args["unit"].name], a=node.this)
 
 
 _PARTS = {"WEEK": "WEEK(a, 3)", "DOY": "DAYOFYEAR(a)"}
@@ -294,6 +323,21 @@ def _filtered(node: exp.Filter, _: Kinds) -> exp.Expression:
 
 
 
+def _order(node: exp.Order, _: Kinds) -> exp.Expression:
+    """An order that says where NULL is: MariaDB has it below everything, and no words for anything else."""
+    keys: list[exp.Expression] = []
+    for one in node.expressions:
+        descending = bool(one.args.get("desc"))
+        if bool(one.args.get("nulls_first")) == descending:
+            keys.append(_ordered(fill("a IS NULL", a=one.this), descending=descending))
+        keys.append(_ordered(one.this, descending=descending))
+    return exp.Order(expressions=keys)
+
+
+def _ordered(x: exp.Expression, *, descending: bool) -> exp.Expression:
+    return exp.Ordered(this=x, desc=descending, nulls_first=not descending)
+
+
 _RULES: dict[type[exp.Expression], Rule] = {
     exp.Add: _arithmetic(_sum),
     exp.Sub: _arithmetic(_sum),
@@ -316,4 +360,5 @@ _RULES: dict[type[exp.Expression], Rule] = {
     exp.Extract: _part,
     exp.DateDiff: _between_moments,
     exp.Filter: _filtered,
+    exp.Order: _order,
 }

@@ -110,7 +110,7 @@ def _pattern(text: str) -> str:
 
 
 _READABLE = f"CHAR_LENGTH(a) <= {schema.LONGEST_NUMBER}"
-_IS_NUMBER = f"{_READABLE} AND a RLIKE {_pattern(schema.NUMBER)}"
+_IS_NUMBER = f"{_READABLE} AND REGEXP_INSTR(a, {_pattern(schema.NUMBER)}) > 0"
 _BLANKS = _pattern(r"[ \t\n\v\f\r]")
 _DIGITS = f"REGEXP_REPLACE(a, {_BLANKS}, '')"
 
@@ -123,7 +123,7 @@ def to_integer(x: exp.Expression) -> exp.Expression:
 
 def to_float(x: exp.Expression) -> exp.Expression:
     """The number that a text says; infinite ones are the largest."""
-    infinite = f"{_READABLE} AND a RLIKE {_pattern('(?i)' + schema.INFINITE)}"
+    infinite = f"{_READABLE} AND REGEXP_INSTR(a, {_pattern('(?i)' + schema.INFINITE)}) > 0"
     return fill(
         f"CASE WHEN {_IS_NUMBER} THEN CAST({_DIGITS} AS DOUBLE)"
         f" WHEN {infinite} THEN CASE WHEN LOCATE('-', a) > 0 THEN -{LARGEST} ELSE {LARGEST} END END",
@@ -162,14 +162,14 @@ def _moment(x: exp.Expression, pattern: str, *, timed: bool) -> exp.Expression:
         "y": f"CAST({day.format(1)} AS SIGNED)",
         "d": f"CAST(CONCAT(SUBSTRING({padded[0]}, 2), '-', {padded[1]}, '-', {padded[2]}) AS DATE)",
     }
-    has_clock = f"a RLIKE {_pattern('^.*?' + schema.CLOCK)}"
+    has_clock = f"REGEXP_INSTR(a, {_pattern('^.*?' + schema.CLOCK)}) > 0"
     read = {name: fill(part, a=x) for name, part in parts.items()}
     start = "CAST(d AS DATETIME(6))"
     moved = f"{start} + INTERVAL (h * 3600 + i * 60 + s) SECOND + INTERVAL u MICROSECOND"
     value = f"CASE WHEN {has_clock} THEN {moved} ELSE {start} END" if timed else "d"
     checked = f"CASE WHEN y BETWEEN 1 AND 9999 AND (NOT {has_clock} OR ({_VALID})) THEN {value} END"
     return fill(
-        f"CASE WHEN {_READABLE} AND a RLIKE {_pattern(pattern)} THEN v END", a=x, v=fill(checked, a=x, **read)
+        f"CASE WHEN {_READABLE} AND REGEXP_INSTR(a, {_pattern(pattern)}) > 0 THEN v END", a=x, v=fill(checked, a=x, **read)
     )
 
 
