@@ -10,15 +10,14 @@ import duckdb
 import pyarrow as pa
 import pyarrow.dataset as pads
 
+from defocus.engines import mariadb, postgresql
 from defocus.engines.files import Files, find
 from defocus.engines.frames import from_arrow, from_dataset, from_pandas, from_polars, library
-from defocus.engines.mariadb import is_address as is_mariadb
-from defocus.engines.postgresql import is_address
 from defocus.engines.schema import Kind, Value
 from defocus.engines.spark.sessions import is_frame, is_master, is_session
 from defocus.errors import SourceError
 
-__all__ = ["Origin", "origin_of"]
+__all__ = ["Origin", "is_address", "origin_of"]
 
 _DATABASES = (".duckdb", ".ddb", ".db")
 
@@ -63,6 +62,15 @@ class Origin:
         return {} if self.files is None else self.files.stored()
 
 
+def is_address(data: object) -> bool:
+    """Whether this names a database of a server.
+
+    >>> is_address("postgresql://reader@host/hospital"), is_address("mysql://reader@host/hospital"), is_address("a.csv")
+    (True, True, False)
+    """
+    return postgresql.is_address(data) or mariadb.is_address(data)
+
+
 def origin_of(  # noqa: PLR0911  # one line for each thing that a table can be opened from
     data: Any,
     *,
@@ -78,9 +86,9 @@ def origin_of(  # noqa: PLR0911  # one line for each thing that a table can be o
         raise SourceError(f"table= is {type(table).__name__}, not a name.", fix="pass the name of the table as text.")
     if isinstance(data, duckdb.DuckDBPyConnection):
         return make(name=table or "", description="a DuckDB connection", connection=data, table=table)
-    if is_address(data):
+    if postgresql.is_address(data):
         return make(name=table or "", description="a PostgreSQL database", address=data, table=table)
-    if is_mariadb(data):
+    if mariadb.is_address(data):
         return make(name=table or "", description="a MariaDB database", address=data, table=table)
     if _is_database(data, table):
         path = _existing(data)

@@ -126,7 +126,7 @@ def source(
     """Open private rows without reading one.
 
     ``data`` is a path, a folder, a glob or a list of paths of Parquet or CSV files; a DuckDB file or connection, or the
-    address of a PostgreSQL database, with ``table``; or a pandas, polars or Arrow table. ``types``
+    address of a PostgreSQL or MariaDB database, with ``table``; or a pandas, polars or Arrow table. ``types``
     says which kind a column has where the source does not: all columns of a CSV file, and pandas columns of Python
     objects, are text until then. ``missing`` lists values of a column that stand for a missing one, such as -1.
     A Spark data frame, or a Spark session with ``table``, is read by Spark, and so is anything with ``engine``: a

@@ -9,7 +9,7 @@ from typing import Any, final
 
 import pyarrow as pa
 
-from defocus.engines.postgresql import is_address
+from defocus.engines.origins import is_address
 from defocus.engines.sources import Source, source, together
 from defocus.errors import InvalidParameterError, LedgerMismatchError, NotDeclaredError, UnknownColumnError
 from defocus.ledger import Ledger, Parts
@@ -53,7 +53,7 @@ def open(  # noqa: A001  # reads as dp.open
 
     Args:
         data: a path, a glob or a list of Parquet or CSV files; a DuckDB file or connection, a Spark session, or the
-            address of a PostgreSQL database (``postgresql://…``), with ``table=``; a pandas, polars, Arrow or Spark
+            address of a PostgreSQL or MariaDB database (``postgresql://…``, ``mysql://…``), with ``table=``; a pandas, polars, Arrow or Spark
             table; or a dataset file, ``defocus.toml``, which says all the rest.
         unit: what one person is: ``dp.user("patient_id")``, or ``dp.rows()`` where each row is one.
         budget: how much may ever be lost about one of them, by all releases together.

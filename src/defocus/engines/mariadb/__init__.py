@@ -4,6 +4,7 @@ import contextlib
 import decimal
 import json
 import math
+import os
 import sys
 import threading
 import weakref
@@ -189,11 +190,8 @@ class MariaDbEngine:
         for table in tree.find_all(exp.Table):
             if not table.args.get("db") and table.name in self._published:
                 table.set("this", exp.to_identifier(_alias(table.name), quoted=True))
-        return self._text(tree)
-
-    def _text(self, tree: exp.Expression) -> str:
-        """The tree in words; what sqlglot has no word for is refused, where it would leave it out and warn."""
-        with contextlib.suppress(UnsupportedError):
+        _check_names(tree)
+        with contextlib.suppress(UnsupportedError):  # sqlglot would leave out what it has no word for, and warn
             return tree.sql(self.dialect, identify=True, unsupported_level=ErrorLevel.RAISE)
         raise EngineError("MariaDB has no words for a part of this question.", fix="ask it without that part.")
 
@@ -292,9 +290,7 @@ class MariaDbEngine:
         if relation.name in self._published and not relation.db:
             table = self._published[relation.name]
             return [(name, _typed(_kind_of(table.schema.field(name).type))) for name in table.column_names]
-        described = next(
-            found[0] for names, found in self._read.items() if names[1:] == (relation.db, relation.name)
-        )
+        described = {names[1:]: found[0] for names, found in self._read.items()}[relation.db, relation.name]
         return [
             (name, Typed(type_.lower(), scale))
             for name, type_, scale, extra in described
@@ -314,6 +310,18 @@ _TYPED = {
 
 def _typed(kind: Kind) -> Typed:
     return Typed(_TYPED.get(kind, "blob"))
+
+
+def _check_names(tree: exp.Expression) -> None:
+    for name in {one.name for one in tree.find_all(exp.Identifier)}:
+        if len(name) > _LONGEST_NAME or name != name.rstrip():
+            raise EngineError(
+                f"MariaDB cannot name a column {name!r:.80}.",
+                fix=f"use names of at most {_LONGEST_NAME} characters that do not end with a space.",
+            )
+
+
+_LONGEST_NAME = 64
 
 
 def _tables(tree: exp.Expression) -> list[str]:
@@ -396,7 +404,7 @@ def _connected(address: str) -> Any:
         host=parts.hostname or "localhost",
         port=parts.port or 3306,
         user=unquote(parts.username or ""),
-        password=unquote(parts.password or ""),
+        password=unquote(parts.password or os.environ.get("MYSQL_PWD", "")),
         database=unquote(parts.path.strip("/")) or None,
         charset="utf8mb4",
         autocommit=True,

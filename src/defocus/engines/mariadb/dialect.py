@@ -33,7 +33,6 @@ _DType = exp.DataType.Type
 _MOMENTS = {_DType.TIMESTAMP, _DType.TIMESTAMPNTZ, _DType.DATETIME}
 _LARGEST = sys.float_info.max
 _MOST_NODES = 10_000
-_LONGEST_NAME = 64
 
 
 def lowered(tree: exp.Expression, stored: Mapping[str, Columns]) -> exp.Expression:
@@ -43,14 +42,7 @@ def lowered(tree: exp.Expression, stored: Mapping[str, Columns]) -> exp.Expressi
     >>> lowered(half, {}).sql("mysql")
     'CAST(7 AS SIGNED) DIV `n`'
     """
-    made = lower(noted(tree, stored), _RULES)
-    for name in {one.name for one in made.find_all(exp.Identifier)}:
-        if len(name) > _LONGEST_NAME or name != name.rstrip():
-            raise EngineError(
-                f"MariaDB cannot name a column {name!r:.80}.",
-                fix=f"use names of at most {_LONGEST_NAME} characters that do not end with a space.",
-            )
-    return made
+    return lower(noted(tree, stored), _RULES)
 
 
 def fill(template: str, **gaps: exp.Expression) -> exp.Expression:
@@ -264,9 +256,9 @@ def _extreme(node: exp.Least | exp.Greatest, _: Kinds) -> exp.Expression:
 
 def _changed_case(node: exp.Lower | exp.Upper, _: Kinds) -> exp.Expression:
     """LOWER and UPPER of each character by itself, as Unicode says and the bytewise collation does not know."""
-    x = fill("REPLACE(a, 'ß', 'ẞ')", a=node.this) if isinstance(node, exp.Upper) else node.this
+    x = "REPLACE(a, 'ß', 'ẞ')" if isinstance(node, exp.Upper) else "a"
     name = node.key.upper()
-    return fill(f"{name}(a COLLATE utf8mb4_uca1400_as_cs) COLLATE utf8mb4_nopad_bin", a=x)
+    return fill(f"{name}({x} COLLATE utf8mb4_uca1400_as_cs) COLLATE utf8mb4_nopad_bin", a=node.this)
 
 
 def _trim(node: exp.Trim, _: Kinds) -> exp.Expression:

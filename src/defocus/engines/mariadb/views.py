@@ -56,6 +56,8 @@ def _checked(name: str, tree: exp.Expression) -> exp.Table:
         table = _checked(name, table.this)
     if not isinstance(table.this, exp.Identifier) or not table.db:
         raise refused(name, "it calls a function for its rows")
+    for column in query.find_all(exp.Column):
+        column.set("db", None)  # it is written before every column, and only one table is read
     selection = Selection(name, _column, lambda node: _cast(name, node), lambda comparison: comparison)
     for one in query.expressions:
         value = one.this if isinstance(one, exp.Alias) else one
