@@ -18,7 +18,7 @@ from sqlglot.errors import UnsupportedError
 
 from defocus.engines.engine import interruptible, quietly
 from defocus.engines.mariadb.dialect import lowered
-from defocus.engines.mariadb.kinds import Columns, noted, output
+from defocus.engines.mariadb.kinds import Columns, output
 from defocus.engines.mariadb.types import Typed, convert
 from defocus.engines.mariadb.views import definition
 from defocus.engines.schema import CANONICAL, Column, Kind, Schema, unique
@@ -157,7 +157,7 @@ class MariaDbEngine:
         """The columns of a relation, from the catalogue and from what is done to them."""
         if isinstance(relation, exp.Table):
             return Schema(Column(name, type_.kind) for name, type_ in self._columns(relation))
-        columns = output(noted(relation, self._stored(relation)))
+        columns = output(relation, self._stored(relation))
         return Schema(Column(name, kind or Kind.OTHER) for name, kind in columns.items())
 
     def canonical(self, relation: exp.Expression, kinds: Mapping[str, Kind]) -> exp.Select:
@@ -175,7 +175,7 @@ class MariaDbEngine:
         """Compute. MariaDB does not say how far it is, so ``progress`` is not called."""
         del progress
         statement = self.written(select)
-        columns = output(noted(select, self._stored(select)))
+        columns = output(select, self._stored(select))
         with self._turn:
             return _quietly(
                 "compute", lambda: interruptible(lambda: self._checked(statement, columns), self.cancel)
@@ -184,12 +184,10 @@ class MariaDbEngine:
     def written(self, select: exp.Expression) -> str:
         """The statement that :meth:`run` would send, with the public tables that it names."""
         tree = lowered(select, self._stored(select))
-        for name in [name for name in _tables(tree) if name in self._published]:
-            assert isinstance(tree, exp.Select | exp.SetOperation)  # noqa: S101  # what engines are asked
-            tree = tree.with_(exp.to_identifier(_alias(name), quoted=True), as_=_rows(self._published[name]), copy=False)
-        for table in tree.find_all(exp.Table):
+        for table in list(tree.find_all(exp.Table)):
             if not table.args.get("db") and table.name in self._published:
-                table.set("this", exp.to_identifier(_alias(table.name), quoted=True))
+                called = exp.to_identifier(table.alias or _alias(table.name), quoted=True)
+                table.replace(_rows(self._published[table.name]).subquery(called))
         _check_names(tree)
         with contextlib.suppress(UnsupportedError):  # sqlglot would leave out what it has no word for, and warn
             return tree.sql(self.dialect, identify=True, unsupported_level=ErrorLevel.RAISE)
@@ -322,10 +320,6 @@ def _check_names(tree: exp.Expression) -> None:
 
 
 _LONGEST_NAME = 64
-
-
-def _tables(tree: exp.Expression) -> list[str]:
-    return list(dict.fromkeys(table.name for table in tree.find_all(exp.Table) if not table.args.get("db")))
 
 
 def _alias(name: str) -> str:

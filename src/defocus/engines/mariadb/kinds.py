@@ -12,7 +12,7 @@ from defocus.engines.schema import Kind
 
 __all__ = ["Columns", "kind_of", "noted", "output"]
 
-Columns: TypeAlias = Mapping[str, Kind]
+Columns: TypeAlias = Mapping[str, Kind | None]
 _NOTE = "kind"
 _DType = exp.DataType.Type
 _TYPES = {
@@ -50,12 +50,9 @@ def noted(tree: exp.Expression, stored: Mapping[str, Columns]) -> exp.Expression
     return copy
 
 
-def output(tree: exp.Expression) -> dict[str, Kind | None]:
-    """The columns that a noted query gives, in their order."""
-    select = tree
-    while not isinstance(select, exp.Select):
-        select = select.this
-    return {one.alias_or_name: kind_of(one) for one in select.expressions}
+def output(tree: exp.Expression, stored: Mapping[str, Columns]) -> Columns:
+    """The columns that a query gives, in their order, with their kinds where these are known."""
+    return _output(tree.copy(), dict(stored))
 
 
 def _output(query: exp.Expression, tables: dict[str, Columns]) -> Columns:
@@ -65,19 +62,16 @@ def _output(query: exp.Expression, tables: dict[str, Columns]) -> Columns:
         known[cte.alias] = _output(cte.this, known)
     if not isinstance(query, exp.Select):
         parts = [part for part in (query.this, query.args.get("expression")) if isinstance(part, exp.Expression)]
-        return [_output(part, known) for part in parts][0] if parts else {}
+        return next(iter([_output(part, known) for part in parts]), {})
     origins = [query.args["from_"].this] if query.args.get("from_") else []
     origins += [join.this for join in query.args.get("joins") or []]
     sources = {origin.alias_or_name: _source(origin, known) for origin in origins}
     everything = {name: kind for source in sources.values() for name, kind in source.items()}
     below = {id(origin) for origin in origins}
     _note(query, below, sources, everything, known)
-    given: dict[str, Kind] = {}
+    given: dict[str, Kind | None] = {}
     for one in query.expressions:
-        if isinstance(one, exp.Star):
-            given.update(everything)
-        elif (kind := kind_of(one)) is not None:
-            given[one.alias_or_name] = kind
+        given.update(everything if isinstance(one, exp.Star) else {one.alias_or_name: kind_of(one)})
     return given
 
 
