@@ -72,7 +72,6 @@ _PATHS = {
     Kind.BOOLEAN: "SMALLINT",
     Kind.INTEGER: "BIGINT",
     Kind.NUMBER: "DOUBLE",
-    Kind.TEXT: "LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin",
     Kind.DATE: "DATE",
     Kind.TIMESTAMP: "DATETIME(6)",
 }
@@ -343,7 +342,7 @@ def _array(values: list[Any], kind: Kind | None) -> pa.Array:
 
 
 def _rows(table: pa.Table) -> exp.Select:
-    """The rows of a public table, from a text of JSON."""
+    """The rows of a public table, from a text of JSON that is read once: what has a limit is not merged into a join."""
     kinds = [_kind_of(field.type) for field in table.schema]
     columns = [
         [_plain(value, kind) for value in column.to_pylist()]
@@ -351,10 +350,24 @@ def _rows(table: pa.Table) -> exp.Select:
     ]
     lines = json.dumps(list(zip(*columns, strict=True)))
     names = [exp.to_identifier(name, quoted=True).sql("mysql") for name in table.column_names]
-    paths = ", ".join(f"{name} {_PATHS[kind]} PATH '$[{i}]'" for i, (name, kind) in enumerate(zip(names, kinds, strict=True)))
+    types = [_path(kind, values) for kind, values in zip(kinds, columns, strict=True)]
+    paths = ", ".join(f"{name} {type_} PATH '$[{i}]'" for i, (name, type_) in enumerate(zip(names, types, strict=True)))
     text = exp.Literal.string(lines).sql("mysql")
     written = f"JSON_TABLE({text}, '$[*]' COLUMNS ({paths})) AS `u`"
-    return native(exp.select("*").from_(exp.Table(this=exp.Var(this=written))))  # type: ignore[return-value]
+    select = exp.select("*").from_(exp.Table(this=exp.Var(this=written)), copy=False)
+    return native(select.limit(2**63 - 1))  # type: ignore[return-value]  # the same select
+
+
+def _path(kind: Kind, values: Sequence[Any]) -> str:
+    """The type of a public column; a text that is not too long can have an index."""
+    if kind is not Kind.TEXT:
+        return _PATHS[kind]
+    longest = max((len(one) for one in values if one), default=0) + 1
+    type_ = f"VARCHAR({longest})" if longest < _INDEXED else "LONGTEXT"
+    return f"{type_} CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin"
+
+
+_INDEXED = 700
 
 
 def _plain(value: Any, kind: Kind) -> Any:
