@@ -15,6 +15,8 @@ from defocus.engines.files import Files, find
 from defocus.engines.frames import from_arrow, from_dataset, from_pandas, from_polars, library
 from defocus.engines.schema import Kind, Value
 from defocus.engines.spark.sessions import is_frame, is_master, is_session
+from defocus.engines.untested import ALL as UNTESTED
+from defocus.engines.untested import PREFIX
 from defocus.errors import SourceError
 
 __all__ = ["Origin", "is_address", "origin_of"]
@@ -42,6 +44,8 @@ class Origin:
     """A Spark data frame."""
     engine: Any = None
     """The Spark session that shall compute, or what it is called."""
+    untested: str | None = None
+    """The database that the connection reaches, if nothing was tested on it."""
     types: Mapping[str, Kind | str]
     missing: Mapping[str, Sequence[Value]]
 
@@ -80,6 +84,8 @@ def origin_of(  # noqa: PLR0911  # one line for each thing that a table can be o
     engine: Any = None,
 ) -> Origin:
     """What was passed, recognised by its type and by how a text is written, and not opened yet."""
+    if isinstance(engine, str) and engine.removeprefix(PREFIX) in UNTESTED:
+        return _untested(data, table, engine, types or {}, missing or {})
     _check_engine(engine)
     make = partial(Origin, types=types or {}, missing=missing or {}, engine=engine)
     if table is not None and not isinstance(table, str):
@@ -110,6 +116,34 @@ def origin_of(  # noqa: PLR0911  # one line for each thing that a table can be o
         return make(name=files.name, description=files.description, files=files)
     frame, description = _frame(data)
     return make(name="data", description=description, frame=frame)
+
+
+def _untested(
+    data: Any, table: str | None, engine: str, types: Mapping[str, Kind | str], missing: Mapping[str, Sequence[Value]]
+) -> Origin:
+    """A connection to a database on which nothing was tested, if that is what was asked for."""
+    database = engine.removeprefix(PREFIX)
+    if database == engine:
+        raise SourceError(
+            f"Defocus was never run on {UNTESTED[database].name}, so nothing shows that its integers are exact there.",
+            fix=f'pass engine="{PREFIX}{database}" if that is what you want, for trials; or export the table to Parquet.',
+        )
+    if not hasattr(data, "cursor"):
+        raise SourceError(
+            f"{UNTESTED[database].name} is reached by a connection of yours, but what was passed is"
+            f" {type(data).__name__}.",
+            fix="pass a connection as PEP 249 describes it, which has cursor(), with table=.",
+        )
+    called = f"{UNTESTED[database].name}, untested"
+    return Origin(
+        name=table or "",
+        description=called,
+        connection=data,
+        untested=database,
+        table=table,
+        types=types,
+        missing=missing,
+    )
 
 
 def _is_database(data: object, table: str | None) -> bool:

@@ -22,6 +22,7 @@ from defocus.engines.schema import CANONICAL, Column, Kind, Schema, Value, check
 from defocus.engines.spark import SparkEngine
 from defocus.engines.spark.files import local, remote
 from defocus.engines.spark.sessions import is_session, server_of, started
+from defocus.engines.untested import UntestedEngine
 from defocus.engines.views import Names
 from defocus.errors import EngineError, InvalidParameterError, SourceError, UnknownColumnError
 
@@ -46,6 +47,9 @@ def engine_for(origins: Sequence[Origin], *, memory: str | None = None, threads:
             fix="attach one database to the connection of the other, and open both tables from there.",
         )
     for connection in given.values():
+        untested = {one.untested for one in origins}
+        if untested != {None}:
+            return UntestedEngine(connection, str(*untested))
         return DuckDbEngine(connection)
     files = [path for one in origins if one.files is not None for path in one.files.allowed]
     attached = {f"{ALIAS} {path}": path for path in databases}
@@ -188,7 +192,7 @@ def _seen(engine: Engine, origin: Origin, names: Names | None) -> tuple[exp.Expr
 def _relation(engine: Engine, origin: Origin, names: Names | None) -> exp.Expression:
     """The rows as the engine reads them."""
     if names is not None:
-        assert isinstance(engine, DuckDbEngine | PostgreSqlEngine | MariaDbEngine)  # noqa: S101  # where databases are
+        assert isinstance(engine, DuckDbEngine | PostgreSqlEngine | MariaDbEngine | UntestedEngine)  # noqa: S101  # where databases are
         return engine.named(names)
     if isinstance(engine, SparkEngine) and origin.frame is None:
         if origin.spark is not None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from defocus.engines.origins import is_address
 from defocus.engines.sources import Source, source, together
+from defocus.engines.untested import UntestedEngine
 from defocus.errors import InvalidParameterError, LedgerMismatchError, NotDeclaredError, UnknownColumnError
 from defocus.ledger import Ledger, Parts
 from defocus.ledger.anchors import AnchorFile
@@ -287,7 +288,7 @@ def _public(opened: Source) -> pa.Table:
 def _rows(opened: Source, unit: Unit, person: str | None) -> Rows:
     """The rows with the column that names the person, which another table may call ``person``."""
     if unit.kind in {"rows", "event"}:
-        return Rows(opened.engine, opened.relation, opened.schema, None)
+        return Rows(opened.engine, opened.relation, opened.schema, None, words=_warned(opened))
     if unit.kind != "user" or unit.column is None:
         raise InvalidParameterError(
             f"A table protects rows or people, not {unit}.", fix='pass unit=dp.user("patient_id") or unit=dp.rows().'
@@ -298,7 +299,12 @@ def _rows(opened: Source, unit: Unit, person: str | None) -> Rows:
     except UnknownColumnError as problem:
         problem.fix += ' Where the person has another name here, say so: unit=dp.user("…").' if person is None else ""
         raise
-    return Rows(named.engine, named.relation, named.schema, column)
+    return Rows(named.engine, named.relation, named.schema, column, words=_warned(opened))
+
+
+def _warned(opened: Source) -> tuple[str, ...]:
+    """What is said in every preview and answer of a table that is computed where nothing was tested."""
+    return (opened.engine.warning,) if isinstance(opened.engine, UntestedEngine) else ()
 
 
 def _place(data: Any, opened: Source, unit: Unit | None, budget: Budget | None) -> Path:

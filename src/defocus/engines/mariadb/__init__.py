@@ -18,7 +18,7 @@ from sqlglot.errors import UnsupportedError
 
 from defocus.engines.engine import interruptible, quietly
 from defocus.engines.mariadb.dialect import lowered
-from defocus.engines.mariadb.kinds import Columns, output
+from defocus.engines.kinds import Columns, output
 from defocus.engines.mariadb.types import Typed, convert
 from defocus.engines.mariadb.views import definition
 from defocus.engines.schema import CANONICAL, Column, Kind, Schema, unique

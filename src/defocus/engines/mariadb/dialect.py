@@ -6,7 +6,7 @@ The core builds trees whose meaning is DuckDB's. Most of it sqlglot writes in My
   it would, and gives the largest float instead. NaN is NULL;
 * casts, which never fail but read what is no number as one (:mod:`~defocus.engines.mariadb.types`);
 * LEAST and GREATEST, which are NULL where one of their arguments is;
-* truth values, which are the integers 0 and 1 (:mod:`~defocus.engines.mariadb.kinds`);
+* truth values, which are the integers 0 and 1 (:mod:`~defocus.engines.kinds`);
 * halves, which it rounds to even; upper and lower case; weeks; starts of units; moments with microseconds.
 
 Nothing can be computed once and named within an expression, so what a guard needs twice is written twice. A tree that
@@ -21,7 +21,7 @@ from typing import Any
 from sqlglot import exp
 
 from defocus.engines.mariadb import types
-from defocus.engines.mariadb.kinds import Columns, kind_of, noted
+from defocus.engines.kinds import Columns, kind_of, noted
 from defocus.engines.schema import Kind
 from defocus.engines.syntax import FLOAT, INTEGER, NUMERIC, TEXT_TYPES, Kinds, Rule, constant, is_mild, lower, native
 from defocus.engines.syntax import fill_mysql

@@ -1,6 +1,6 @@
-"""What each part of a tree holds, found from the casts at its bottom: MariaDB has no truth values and no text of them.
+"""What each part of a tree holds, found from the casts at its bottom, for engines whose results do not say it.
 
-MariaDB writes TRUE as 1 and a moment with all six decimals, and its results do not say which column is a truth value.
+MariaDB has no truth values: it writes TRUE as 1, and a moment with all six decimals.
 """
 
 from collections.abc import Mapping
