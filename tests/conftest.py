@@ -1,4 +1,4 @@
-"""One profile for every property test, and one PostgreSQL server, one MariaDB server and one Spark for all tests of a session.
+"""One profile for every property test, and one PostgreSQL, one MariaDB and one Spark for all tests of a session.
 
 The same examples on every run, and no deadline on shared machines; explore with more and other examples by
 ``pytest --hypothesis-profile=explore``. Each worker of a parallel run has a server of its own.

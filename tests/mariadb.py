@@ -20,7 +20,7 @@ _PATIENCE = 60.0
 @contextmanager
 def running() -> Iterator[str]:
     """The address of a server that was started, and is ended afterwards."""
-    home = Path(tempfile.mkdtemp(prefix="defocus-my-", dir="/tmp"))  # noqa: S108  # a socket's path is short
+    home = Path(tempfile.mkdtemp(prefix="defocus-my-", dir="/tmp"))  # a socket's path is short
     user = ["--user=mysql"] if os.geteuid() == 0 else []
     if user:
         shutil.chown(home, "mysql")
@@ -31,7 +31,12 @@ def running() -> Iterator[str]:
     subprocess.run(  # noqa: S603  # programs of the system
         [install, "--no-defaults", *user, f"--datadir={data}", *options], check=True, capture_output=True
     )
-    small = ["--innodb-buffer-pool-size=64M", "--innodb-flush-log-at-trx-commit=0", "--skip-networking", "--skip-log-bin"]
+    small = [
+        "--innodb-buffer-pool-size=64M",
+        "--innodb-flush-log-at-trx-commit=0",
+        "--skip-networking",
+        "--skip-log-bin",
+    ]
     process = subprocess.Popen(  # noqa: S603  # likewise
         [server, "--no-defaults", *user, f"--datadir={data}", f"--socket={door}", *small],
         stdout=subprocess.DEVNULL,
@@ -76,14 +81,11 @@ def _program(name: str) -> str:
         with Path(tempfile.gettempdir(), "defocus-mariadb.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if shutil.which(name, path=path) is None:
-                quiet = {"check": True, "stdout": subprocess.DEVNULL, "env": {**os.environ, **_QUIET}}
-                subprocess.run([apt, "update"], **quiet)  # type: ignore[call-overload]  # noqa: S603
-                subprocess.run([apt, "install", "-y", "--no-install-recommends", "mariadb-server"], **quiet)  # type: ignore[call-overload]  # noqa: S603
+                for asked in (["update"], ["install", "-y", "--no-install-recommends", "mariadb-server"]):
+                    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+                    subprocess.run([apt, *asked], check=True, stdout=subprocess.DEVNULL, env=quiet)  # noqa: S603
     found = shutil.which(name, path=path)
     if found is None:
         message = f"There is no {name}. Install MariaDB 10.11 or later: apt-get install mariadb-server."
         raise RuntimeError(message)
     return found
-
-
-_QUIET = {"DEBIAN_FRONTEND": "noninteractive"}

@@ -111,7 +111,7 @@ TYPES: list[tuple[str, str, Kind, Any]] = [
 
 
 @pytest.mark.parametrize(("type_", "written", "kind", "value"), TYPES)
-def test_every_type_becomes_the_one_of_its_kind(
+def test_every_type_becomes_the_one_of_its_kind(  # noqa: PLR0917  # a table of cases
     owner: Any, mariadb: str, type_: str, written: str, kind: Kind, value: Any
 ) -> None:
     owner.execute("SET sql_mode = '', time_zone = '+02:00'")
@@ -136,7 +136,9 @@ def test_a_small_integer_that_is_declared_to_be_one_is_no_truth_value(owner: Any
 def test_people_whose_names_begin_alike_are_not_mistaken(owner: Any, mariadb: str) -> None:
     """By default MariaDB partitions windows by the first 1024 bytes of a text."""
     owner.execute("CREATE OR REPLACE TABLE long_names (p LONGTEXT)")
-    owner.execute("INSERT INTO long_names SELECT CONCAT(REPEAT('é', 20000), seq % 7, REPEAT(' ', seq % 2)) FROM seq_1_to_56")
+    owner.execute(
+        "INSERT INTO long_names SELECT CONCAT(REPEAT('é', 20000), seq % 7, REPEAT(' ', seq % 2)) FROM seq_1_to_56"
+    )
     opened = source(mariadb, table="long_names")
     number = exp.Window(this=exp.Count(this=exp.Star()), partition_by=[column("p")])
     select = exp.select(exp.alias_(number, "n", quoted=True)).from_(opened.relation.subquery("t"))
@@ -224,12 +226,14 @@ def test_what_is_no_stored_table_and_no_plain_selection_is_refused(
         with pytest.raises(SourceError, match=why):
             source(mariadb, table="odd")
     finally:
-        owner.execute(f"DROP {made.split()[0]} odd")
+        owner.execute(f"DROP {made.split(maxsplit=1)[0]} odd")
 
 
 @pytest.mark.usefixtures("visits")
 def test_a_view_that_is_a_plain_selection_is_read(owner: Any, mariadb: str, tmp_path: Path) -> None:
-    owner.execute("CREATE OR REPLACE VIEW some AS SELECT patient, days FROM visits WHERE ward IN ('A', 'B') AND days > 3")
+    owner.execute(
+        "CREATE OR REPLACE VIEW some AS SELECT patient, days FROM visits WHERE ward IN ('A', 'B') AND days > 3"
+    )
     owner.execute("SELECT COUNT(*) FROM some")
     (number,) = owner.fetchone()
     with opened(mariadb, tmp_path, "some") as table:
@@ -262,13 +266,15 @@ def test_a_connection_that_died_while_nobody_asked_is_made_again(owner: Any, mar
 
 def test_names_of_tables_and_columns_are_names_and_nothing_else(owner: Any, mariadb: str, tmp_path: Path) -> None:
     name = "t`; DROP TABLE visits; -- %s"
-    owner.execute(f"CREATE OR REPLACE TABLE `{name.replace('`', '``')}` (patient INT, `a\" ``\\ %(x)s ?` DOUBLE)")
+    owner.execute(f'CREATE OR REPLACE TABLE `{name.replace("`", "``")}` (patient INT, `a" ``\\ %(x)s ?` DOUBLE)')
     with opened(mariadb, tmp_path, name) as table:
         answer = table.agg(m=mean('"a"" `\\ %(x)s ?"', 0, 1)).release(epsilon=1)
         assert answer.columns
 
 
-def test_a_name_that_mariadb_cannot_hold_is_refused_before_the_charge(mariadb: str, visits: str, tmp_path: Path) -> None:
+def test_a_name_that_mariadb_cannot_hold_is_refused_before_the_charge(
+    mariadb: str, visits: str, tmp_path: Path
+) -> None:
     with opened(mariadb, tmp_path, visits) as table:
         before = table.ledger.spent()
         with pytest.raises(EngineError, match="cannot name"):
@@ -281,9 +287,7 @@ def test_it_answers_as_duckdb_does(mariadb: str, visits: str, tmp_path: Path) ->
     (tmp_path / "here").mkdir()
     with opened(mariadb, tmp_path, visits) as there:
         rows = there.rows.engine.run(there.rows.relation)
-        here = dp.open(
-            rows, unit=user("patient"), budget=Budget(100), ledger=tmp_path / "here" / "v.ledger", name="v"
-        )
+        here = dp.open(rows, unit=user("patient"), budget=Budget(100), ledger=tmp_path / "here" / "v.ledger", name="v")
         for table in (there, here):
             asked = table.bound(rows=7).group_by("ward", keys=["A", "B"]).agg(n=count(), m=mean("days", 0, 30))
             answers.append(asked.release(epsilon=2, bits=seeded(7)).to_arrow().to_pylist())
@@ -299,7 +303,8 @@ def test_a_server_that_is_too_old_or_another_is_refused(mariadb: str, monkeypatc
 
 def test_a_dataset_file_names_the_server(mariadb: str, visits: str, tmp_path: Path) -> None:
     (tmp_path / "visits.toml").write_text(
-        f'name = "visits"\ndata = "{mariadb}"\ntable = "{visits}"\nunit.column = "patient"\nbudget.epsilon = 3\n', "utf-8"
+        f'name = "visits"\ndata = "{mariadb}"\ntable = "{visits}"\nunit.column = "patient"\nbudget.epsilon = 3\n',
+        "utf-8",
     )
     with dp.open(tmp_path / "visits.toml") as table:
         assert table.agg(n=count()).release(epsilon=1).columns

@@ -1,7 +1,7 @@
 """Tables: every way to open one, and everything that can be asked, on neighbours that differ in odd rows."""
 
-import math
 import inspect
+import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any

@@ -75,7 +75,7 @@ def is_address(data: object) -> bool:
     return postgresql.is_address(data) or mariadb.is_address(data)
 
 
-def origin_of(  # noqa: PLR0911  # one line for each thing that a table can be opened from
+def origin_of(  # noqa: C901, PLR0911  # one line for each thing that a table can be opened from
     data: Any,
     *,
     table: str | None = None,
@@ -104,7 +104,7 @@ def origin_of(  # noqa: PLR0911  # one line for each thing that a table can be o
     if table is not None:
         raise SourceError(
             f"table= belongs to a database, but what was passed is {type(data).__name__}.",
-            fix="leave table= out, or pass a DuckDB file or connection, a PostgreSQL or MariaDB address, or a Spark session.",
+            fix="leave table= out, or pass a DuckDB file or connection, the address of a server, or a Spark session.",
         )
     if is_frame(data):
         return make(name="data", description="a Spark data frame", spark=data)
@@ -126,7 +126,7 @@ def _untested(
     if database == engine:
         raise SourceError(
             f"Defocus was never run on {UNTESTED[database].name}, so nothing shows that its integers are exact there.",
-            fix=f'pass engine="{PREFIX}{database}" if that is what you want, for trials; or export the table to Parquet.',
+            fix=f'pass engine="{PREFIX}{database}" for trials all the same; or export the table to Parquet.',
         )
     if not hasattr(data, "cursor"):
         raise SourceError(

@@ -56,9 +56,7 @@ def engine_for(origins: Sequence[Origin], *, memory: str | None = None, threads:
     return DuckDbEngine(files=files, attached=attached, memory=memory, threads=threads)
 
 
-def _server(
-    origins: Sequence[Origin], memory: str | None, threads: int | None
-) -> PostgreSqlEngine | MariaDbEngine:
+def _server(origins: Sequence[Origin], memory: str | None, threads: int | None) -> PostgreSqlEngine | MariaDbEngine:
     addresses = {one.address for one in origins}
     (address, *others) = addresses
     if address is None or others:

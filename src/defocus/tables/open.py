@@ -54,8 +54,8 @@ def open(  # noqa: A001  # reads as dp.open
 
     Args:
         data: a path, a glob or a list of Parquet or CSV files; a DuckDB file or connection, a Spark session, or the
-            address of a PostgreSQL or MariaDB database (``postgresql://…``, ``mysql://…``), with ``table=``; a pandas, polars, Arrow or Spark
-            table; or a dataset file, ``defocus.toml``, which says all the rest.
+            address of a PostgreSQL or MariaDB database (``postgresql://…``, ``mysql://…``), with ``table=``; a pandas,
+            polars, Arrow or Spark table; or a dataset file, ``defocus.toml``, which says all the rest.
         unit: what one person is: ``dp.user("patient_id")``, or ``dp.rows()`` where each row is one.
         budget: how much may ever be lost about one of them, by all releases together.
         ledger: where every charge is written down: a path, a PostgreSQL URL or an open ledger. Beside the data unless
@@ -79,7 +79,9 @@ def open(  # noqa: A001  # reads as dp.open
         anchor_file: a file that notices a deleted ledger or an older copy; beside the ledger by default, better on
             another disk.
         engine: a Spark session, or where Spark runs (``"spark://host:7077"``, ``"local[4]"``, ``"spark"``), which then
-            reads files itself, also those with paths such as ``s3a://…``. Unless told, the data decides.
+            reads files itself, also those with paths such as ``s3a://…``. Unless told, the data decides. For trials,
+            ``"untested:snowflake"``, ``"untested:bigquery"``, ``"untested:sqlserver"`` or ``"untested:trino"`` with a
+            connection of yours as ``data``.
         memory: how much memory the engine may use, such as "2GB".
         threads: how many threads the engine may use.
 

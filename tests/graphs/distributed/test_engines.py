@@ -76,15 +76,18 @@ def test_postgresql_counts_as_memory_does(
 def test_mariadb_counts_as_memory_does(mariadb: str, tmp_path: Path) -> None:
     pairs = lines(random.Random("mariadb"), TEXTS, ODD_TEXTS)
     socket = mariadb.partition("unix_socket=")[2]
-    with pymysql.connect(unix_socket=socket, user="root", database="hospital", autocommit=True) as connection:
-        with connection.cursor() as cursor:
-            cursor.execute("CREATE OR REPLACE TABLE edges (u LONGTEXT, v LONGTEXT) CHARACTER SET utf8mb4")
-            cursor.executemany("INSERT INTO edges VALUES (%s, %s)", pairs)
+    with (
+        pymysql.connect(unix_socket=socket, user="root", database="hospital", autocommit=True) as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute("CREATE OR REPLACE TABLE edges (u LONGTEXT, v LONGTEXT) CHARACTER SET utf8mb4")
+        cursor.executemany("INSERT INTO edges VALUES (%s, %s)", pairs)
     at = {"elsewhere": mariadb, "engine": "mariadb", "table": "edges"}
     for directed in (None, True):
-        with both(
-            table(pairs, pa.string()), tmp_path, nodes=[*TEXTS[:4], "x", 5], directed=directed, **at
-        ) as (here, there):
+        with both(table(pairs, pa.string()), tmp_path, nodes=[*TEXTS[:4], "x", 5], directed=directed, **at) as (
+            here,
+            there,
+        ):
             assert differences(here, there) == []
 
 

@@ -114,7 +114,9 @@ class MariaDbPlace:
         table = self.engine.publish("t", pa.table({**cells, "place": list(range(len(rows)))}))
         relation = self.engine.canonical(table, {})
         values = self._all(relation, read.sql, None)
-        kept = self._all(relation, exp.column("place", quoted=True), read.condition) if read.kind is Kind.BOOLEAN else []
+        kept = (
+            self._all(relation, exp.column("place", quoted=True), read.condition) if read.kind is Kind.BOOLEAN else []
+        )
         self.engine.withdraw(table)
         return values, kept
 

@@ -192,7 +192,9 @@ def embedded() -> Place:
     return DuckDbPlace(COLUMNS)
 
 
-@pytest.fixture(scope="module", params=["duckdb", *(pytest.param(one, marks=pytest.mark.slow) for one in ("postgresql", "mariadb"))])
+@pytest.fixture(
+    scope="module", params=["duckdb", *(pytest.param(one, marks=pytest.mark.slow) for one in ("postgresql", "mariadb"))]
+)
 def place(request: pytest.FixtureRequest) -> Iterator[Place]:
     """Where expressions are computed."""
     if request.param == "duckdb":

@@ -17,11 +17,11 @@ from sqlglot import ErrorLevel, exp
 from sqlglot.errors import UnsupportedError
 
 from defocus.engines.engine import interruptible, quietly
-from defocus.engines.mariadb.dialect import lowered
 from defocus.engines.kinds import Columns, output
+from defocus.engines.mariadb.dialect import lowered
 from defocus.engines.mariadb.types import Typed, convert
 from defocus.engines.mariadb.views import definition
-from defocus.engines.schema import CANONICAL, Column, Kind, Schema, unique
+from defocus.engines.schema import Column, Kind, Schema, unique
 from defocus.engines.syntax import native, rows_of
 from defocus.engines.views import Names, changed
 from defocus.errors import DefocusError, EngineError, SourceError
@@ -33,10 +33,9 @@ _SCHEMES = ("mysql://", "mariadb://")
 _OLDEST = (10, 11)
 _SETTINGS = (
     "SET NAMES utf8mb4 COLLATE utf8mb4_nopad_bin",
-    "SET SESSION sql_mode = 'NO_UNSIGNED_SUBTRACTION,NO_ZERO_IN_DATE,NO_ZERO_DATE', time_zone = '+00:00', sql_select_limit = DEFAULT,"
-    " max_statement_time = 0, div_precision_increment = 4, sql_auto_is_null = 0, group_concat_max_len = 1048576,"
-    " max_error_count = 0, max_sort_length = 66000, sort_buffer_size = 8388608, old_mode = '',"
-    " max_recursive_iterations = 1000, optimizer_use_condition_selectivity = 4",
+    "SET SESSION sql_mode = 'NO_UNSIGNED_SUBTRACTION,NO_ZERO_IN_DATE,NO_ZERO_DATE', old_mode = ''",
+    "SET SESSION time_zone = '+00:00', sql_select_limit = DEFAULT, sql_auto_is_null = 0, max_error_count = 0",
+    "SET SESSION max_sort_length = 66000, sort_buffer_size = 8388608",
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
 )
 """What the meaning of a query must not depend on, and that nothing may be written."""
@@ -176,9 +175,7 @@ class MariaDbEngine:
         statement = self.written(select)
         columns = output(select, self._stored(select))
         with self._turn:
-            return _quietly(
-                "compute", lambda: interruptible(lambda: self._checked(statement, columns), self.cancel)
-            )
+            return _quietly("compute", lambda: interruptible(lambda: self._checked(statement, columns), self.cancel))
 
     def written(self, select: exp.Expression) -> str:
         """The statement that :meth:`run` would send, with the public tables that it names."""
@@ -250,7 +247,7 @@ class MariaDbEngine:
         """Begin to see one state of the rows. A connection that died while nobody asked is made again, once."""
         try:
             self._connect().query(_BEGIN)
-        except Exception:
+        except Exception:  # noqa: BLE001 - whatever it is, the second attempt says it
             _give_back(self._held)
             self._connect().query(_BEGIN)
 
@@ -345,8 +342,7 @@ def _rows(table: pa.Table) -> exp.Select:
     """The rows of a public table, from a text of JSON that is read once: what has a limit is not merged into a join."""
     kinds = [_kind_of(field.type) for field in table.schema]
     columns = [
-        [_plain(value, kind) for value in column.to_pylist()]
-        for column, kind in zip(table.columns, kinds, strict=True)
+        [_plain(value, kind) for value in column.to_pylist()] for column, kind in zip(table.columns, kinds, strict=True)
     ]
     lines = json.dumps(list(zip(*columns, strict=True)))
     names = [exp.to_identifier(name, quoted=True).sql("mysql") for name in table.column_names]
@@ -432,10 +428,10 @@ def _prepare(connection: Any) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT VERSION()")
         version = str(cursor.fetchone()[0])
-        numbers = tuple(int(part) for part in version.split("-")[0].split(".")[:2])
+        numbers = tuple(int(part) for part in version.split("-", maxsplit=1)[0].split(".")[:2])
         if "mariadb" not in version.lower() or numbers < _OLDEST:
             raise SourceError(
-                "Tables are read from MariaDB 10.11 or later; MySQL has other collations and patterns, and is not read.",
+                "Tables are read from MariaDB 10.11 or later. MySQL has other collations and patterns.",
                 fix="upgrade the server, or copy the table to Parquet and open that.",
             )
         for statement in _SETTINGS:

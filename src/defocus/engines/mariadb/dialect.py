@@ -20,11 +20,22 @@ from typing import Any
 
 from sqlglot import exp
 
-from defocus.engines.mariadb import types
 from defocus.engines.kinds import Columns, kind_of, noted
+from defocus.engines.mariadb import types
 from defocus.engines.schema import Kind
-from defocus.engines.syntax import FLOAT, INTEGER, NUMERIC, TEXT_TYPES, Kinds, Rule, constant, is_mild, lower, native
-from defocus.engines.syntax import fill_mysql
+from defocus.engines.syntax import (
+    FLOAT,
+    INTEGER,
+    NUMERIC,
+    TEXT_TYPES,
+    Kinds,
+    Rule,
+    constant,
+    fill_mysql,
+    is_mild,
+    lower,
+    native,
+)
 from defocus.errors import EngineError
 
 __all__ = ["lowered"]
@@ -77,9 +88,7 @@ _HALF_OF_ALL = _LARGEST / 2
 _DOWN, _UP = _number(2.0**-512), _number(2.0**512)
 _SIGNED = f"SIGN(a) * SIGN(b) * {types.LARGEST}"
 _MUL = f"CASE WHEN ABS((a * {_DOWN}) * (b * {_DOWN})) >= 1e0 THEN {_SIGNED} ELSE a * b END"
-_DIV = (
-    f"CASE WHEN b = 0e0 THEN NULL WHEN ABS(a) * {_DOWN} >= LEAST(ABS(b), 1e0) * {_UP} THEN {_SIGNED} ELSE a / b END"
-)
+_DIV = f"CASE WHEN b = 0e0 THEN NULL WHEN ABS(a) * {_DOWN} >= LEAST(ABS(b), 1e0) * {_UP} THEN {_SIGNED} ELSE a / b END"
 _MOST_EXPONENT = 709.7
 _POWER = (
     "CASE WHEN a < 0e0 AND b <> FLOOR(b) THEN NULL WHEN a = 0e0 AND b < 0e0 THEN NULL"
@@ -102,7 +111,7 @@ def _sum(node: Any) -> exp.Expression:
     return exp.Paren(this=type(node)(this=a, expression=b))
 
 
-def _bits(tree: Any) -> float:
+def _bits(tree: Any) -> float:  # noqa: PLR0911  # one line for each sort of node
     """How many bits a number has before its point at most, where that is known from the tree: integers have 64."""
     value = constant(tree) if isinstance(tree, exp.Expression) else None
     if value is not None:
@@ -312,7 +321,6 @@ def _filtered(node: exp.Filter, _: Kinds) -> exp.Expression:
     inner = exp.Literal.number(1) if isinstance(function.this, exp.Star) else function.this
     function.set("this", exp.Case(ifs=[exp.If(this=condition, true=inner)]))
     return function  # type: ignore[no-any-return]  # a tree
-
 
 
 def _order(node: exp.Order, _: Kinds) -> exp.Expression:

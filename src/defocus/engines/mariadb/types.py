@@ -169,7 +169,9 @@ def _moment(x: exp.Expression, pattern: str, *, timed: bool) -> exp.Expression:
     value = f"CASE WHEN {has_clock} THEN {moved} ELSE {start} END" if timed else "d"
     checked = f"CASE WHEN y BETWEEN 1 AND 9999 AND (NOT {has_clock} OR ({_VALID})) THEN {value} END"
     return fill(
-        f"CASE WHEN {_READABLE} AND REGEXP_INSTR(a, {_pattern(pattern)}) > 0 THEN v END", a=x, v=fill(checked, a=x, **read)
+        f"CASE WHEN {_READABLE} AND REGEXP_INSTR(a, {_pattern(pattern)}) > 0 THEN v END",
+        a=x,
+        v=fill(checked, a=x, **read),
     )
 
 

@@ -8,8 +8,8 @@ from typing import Any, final
 import duckdb
 import pyarrow as pa
 
-from defocus.engines.frames import library
 from defocus.engines import mariadb, postgresql
+from defocus.engines.frames import library
 from defocus.engines.origins import is_address
 from defocus.engines.schema import Kind
 from defocus.engines.sources import Source
@@ -64,7 +64,9 @@ class EngineEdges:
 
 
 def _server(data: Any) -> str | None:
-    return next((name for name, said in zip(_SERVERS, (postgresql, mariadb), strict=True) if said.is_address(data)), None)
+    return next(
+        (name for name, said in zip(_SERVERS, (postgresql, mariadb), strict=True) if said.is_address(data)), None
+    )
 
 
 def _named(engine: Any) -> str | None:
@@ -89,8 +91,8 @@ def engine_edges(
     """The edges that ``data`` holds, in the engine that is named or that holds them. No row is read.
 
     Args:
-        data: what tables can be opened from: Parquet or CSV files, a DuckDB file or connection, the address of a server,
-            an Arrow, pandas or polars table, a Spark data frame or session.
+        data: what tables can be opened from: Parquet or CSV files, a DuckDB file or connection, a server's address, an
+            Arrow, pandas or polars table, a Spark data frame or session.
         engine: "duckdb", "postgresql", "mariadb", a Spark session, or where Spark runs.
         ends: the names of the two columns that hold the ends of edges.
         table: which table of a database.
@@ -171,8 +173,8 @@ def _check(data: Any, engine: Any) -> None:
     if not supported_here:
         raise SourceError(
             f"engine= is {engine!r:.60}, which is no engine.",
-            fix='pass "duckdb", "postgresql", "mariadb", a Spark session, or where Spark runs, such as "spark://host:7077"; or'
-            " leave it out, so that edges are read into memory.",
+            fix='pass "duckdb", "postgresql", "mariadb", a Spark session, or where Spark runs, such as'
+            ' "spark://host:7077"; or leave it out, so that edges are read into memory.',
         )
     elsewhere = is_address(data) or is_frame(data) or is_session(data)
     if (engine == _DUCKDB and elsewhere) or (_server(data) != _named(engine) and engine is not None):
