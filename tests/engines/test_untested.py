@@ -37,6 +37,8 @@ class Connection:
         self.dialect = dialect
         self.rows = duckdb.connect(config={"threads": 1})
         self.rows.execute(f"CREATE TABLE visits AS {ROWS}")
+        if dialect == "tsql":  # SQL Server has no NaN
+            self.rows.execute("UPDATE visits SET days = NULL WHERE ISNAN(days)")
         self.found: list[Any] = []
         self.sent: list[str] = []
 
@@ -83,7 +85,7 @@ def _as_duckdb(node: Any) -> Any:  # noqa: PLR0911  # one line for each
         return node.expressions[0]
     if isinstance(node, exp.Encode):
         return node.this
-    if isinstance(node, exp.Div) and node.args.get("typed") and not node.expression.is_type("double", "float"):
+    if isinstance(node, exp.Div) and node.args.get("typed") and not isinstance(node.expression, exp.Cast):
         return exp.IntDiv(this=node.this, expression=node.expression)  # of integers, which sqlglot does not see
     return node
 

@@ -95,7 +95,7 @@ def _note(
         if isinstance(part, exp.Column):
             kind = sources.get(part.table, everything).get(part.name) if part.table else everything.get(part.name)
             part.meta[_NOTE] = kind
-        elif isinstance(part, exp.Query) and not isinstance(part, exp.Subquery):
+        elif isinstance(part, exp.Select | exp.SetOperation):
             _output(part, known)
         else:
             _note(part, below, sources, everything, known)

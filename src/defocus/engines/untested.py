@@ -91,7 +91,8 @@ _ALLOWED = (
 def lowered(tree: exp.Expression, stored: Mapping[str, Columns], words: Words) -> exp.Expression:
     """The same meaning in a database's terms, if the list allows it; the tree that was given stays as it is."""
     known = noted(tree, stored)
-    for node in known.walk(prune=is_native):
+    for node in known.walk(prune=lambda one: is_native(one)):  # type: ignore[arg-type]  # of expressions
+        assert isinstance(node, exp.Expression)  # noqa: S101  # what trees are made of
         whole = isinstance(node, exp.Mul | exp.Add | exp.Sub) and kind_of(node) is Kind.INTEGER
         if type(node) not in _ALLOWED and not is_mild(node) and not whole and not is_native(node):
             raise _refusal(words, node.sql_name() if isinstance(node, exp.Func) else node.key.upper())
@@ -169,7 +170,7 @@ def _sure(given: Kind | None, to: Any) -> bool:
     }
 
 
-def _filled(words: Words, template: str, **gaps: exp.Expression) -> exp.Expression:
+def _filled(words: Words, template: str, **gaps: Any) -> exp.Expression:
     return native(Filler(words.dialect, 1_000_000, lambda body, _: body)(template, **gaps))
 
 
@@ -333,7 +334,7 @@ def _kind_of(type_: pa.DataType) -> Kind:
     return next((kind for kind, arrow in _ARROW.items() if arrow == type_), Kind.TEXT)
 
 
-def _rows(table: pa.Table) -> exp.Query:
+def _rows(table: pa.Table) -> Any:
     """The rows of a public table, written out."""
     types = {
         name: exp.DataType.build(CANONICAL[_kind_of(table.schema.field(name).type)]) for name in table.column_names

@@ -271,10 +271,11 @@ class MariaDbEngine:
         with self._connect().cursor() as cursor:
             cursor.execute(statement)
             rows = cursor.fetchall()
-            names = list(columns) if len(columns) == len(cursor.description) else [one[0] for one in cursor.description]
-        values = list(zip(*rows, strict=True)) if rows else [()] * len(names)
-        arrays = [_array(list(column), columns.get(name)) for column, name in zip(values, names, strict=True)]
-        return pa.Table.from_arrays(arrays, names=names)
+            told = [one[0] for one in cursor.description]
+        called = list(columns) if len(columns) == len(told) else told
+        values = list(zip(*rows, strict=True)) if rows else [()] * len(called)
+        arrays = [_array(list(column), columns.get(name)) for column, name in zip(values, called, strict=True)]
+        return pa.Table.from_arrays(arrays, names=called)
 
     def _columns(self, relation: exp.Expression) -> list[tuple[str, Typed]]:
         """The columns of a table with their types, and those that are read by a ``SELECT *``."""

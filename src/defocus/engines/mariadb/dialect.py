@@ -56,7 +56,7 @@ def lowered(tree: exp.Expression, stored: Mapping[str, Columns]) -> exp.Expressi
     return lower(noted(tree, stored), _RULES)
 
 
-def fill(template: str, **gaps: exp.Expression) -> exp.Expression:
+def fill(template: str, **gaps: Any) -> exp.Expression:
     """A template whose gaps are filled, unless what it needs in several places makes it too large."""
     made = fill_mysql(template, **gaps)
     if sum(1 for _ in made.walk()) > _MOST_NODES:

@@ -4,7 +4,7 @@ A pattern says first what the text is, so that nothing is read that is not there
 """
 
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 from sqlglot import exp
 
@@ -163,7 +163,7 @@ def _moment(x: exp.Expression, pattern: str, *, timed: bool) -> exp.Expression:
         "d": f"CAST(CONCAT(SUBSTRING({padded[0]}, 2), '-', {padded[1]}, '-', {padded[2]}) AS DATE)",
     }
     has_clock = f"REGEXP_INSTR(a, {_pattern('^.*?' + schema.CLOCK)}) > 0"
-    read = {name: fill(part, a=x) for name, part in parts.items()}
+    read: dict[str, Any] = {name: fill(part, a=x) for name, part in parts.items()}
     start = "CAST(d AS DATETIME(6))"
     moved = f"{start} + INTERVAL (h * 3600 + i * 60 + s) SECOND + INTERVAL u MICROSECOND"
     value = f"CASE WHEN {has_clock} THEN {moved} ELSE {start} END" if timed else "d"
