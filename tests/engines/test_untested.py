@@ -50,7 +50,7 @@ class Connection:
 
     def execute(self, statement: str) -> None:
         if "information_schema" in statement.lower():
-            words = {"table_type": [("BASE TABLE",)], "data_type": TYPES}
+            words: dict[str, list[Any]] = {"table_type": [("BASE TABLE",)], "data_type": TYPES}
             self.found = next(
                 (rows for word, rows in words.items() if word in statement.lower()), [("c", "public", "visits")]
             )

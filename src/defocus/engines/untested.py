@@ -27,7 +27,7 @@ from defocus.engines.syntax import Filler, Kinds, Rule, constant, is_mild, is_na
 from defocus.engines.views import Names, refused
 from defocus.errors import EngineError, SourceError
 
-__all__ = ["ALL", "PREFIX", "UntestedEngine", "lowered"]
+__all__ = ["ALL", "PREFIX", "UntestedEngine", "Words", "lowered"]
 
 PREFIX = "untested:"
 _INTEGERS = dict.fromkeys(("tinyint", "smallint", "int", "integer", "bigint", "int64"), Kind.INTEGER)
@@ -91,7 +91,7 @@ _ALLOWED = (
 def lowered(tree: exp.Expression, stored: Mapping[str, Columns], words: Words) -> exp.Expression:
     """The same meaning in a database's terms, if the list allows it; the tree that was given stays as it is."""
     known = noted(tree, stored)
-    for node in known.walk(prune=lambda one: is_native(one)):  # type: ignore[arg-type]  # of expressions
+    for node in known.walk(prune=is_native):  # type: ignore[arg-type]  # of expressions
         assert isinstance(node, exp.Expression)  # noqa: S101  # what trees are made of
         whole = isinstance(node, exp.Mul | exp.Add | exp.Sub) and kind_of(node) is Kind.INTEGER
         if type(node) not in _ALLOWED and not is_mild(node) and not whole and not is_native(node):
@@ -258,7 +258,7 @@ class UntestedEngine:
         values = list(zip(*rows, strict=True)) if rows else [()] * len(columns)
         return pa.table(
             {
-                name: pa.array(list(one), _ARROW.get(kind))
+                name: pa.array(list(one), _ARROW.get(kind or Kind.OTHER))
                 for (name, kind), one in zip(columns.items(), values, strict=True)
             }
         )

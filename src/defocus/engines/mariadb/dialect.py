@@ -56,7 +56,7 @@ def lowered(tree: exp.Expression, stored: Mapping[str, Columns]) -> exp.Expressi
     return lower(noted(tree, stored), _RULES)
 
 
-def fill(template: str, **gaps: Any) -> exp.Expression:
+def _fill(template: str, **gaps: Any) -> exp.Expression:
     """A template whose gaps are filled, unless what it needs in several places makes it too large."""
     made = fill_mysql(template, **gaps)
     if sum(1 for _ in made.walk()) > _MOST_NODES:
@@ -81,7 +81,7 @@ def _positive(value: float) -> exp.Expression:
 
 
 def _within(x: exp.Expression, most: float) -> exp.Expression:
-    return fill(f"LEAST(GREATEST(a, -{_number(most)}), {_number(most)})", a=x)
+    return _fill(f"LEAST(GREATEST(a, -{_number(most)}), {_number(most)})", a=x)
 
 
 _HALF_OF_ALL = _LARGEST / 2
@@ -141,21 +141,21 @@ def _product(node: exp.Mul) -> exp.Expression:
         factor = constant(x)
         if factor is not None and factor != 0 and math.isfinite(factor):
             return _scaled(other, abs(factor), x)
-    return fill(_MUL, a=a, b=b)
+    return _fill(_MUL, a=a, b=b)
 
 
 def _scaled(x: exp.Expression, factor: float, written: exp.Expression) -> exp.Expression:
     """X times a constant; what would be larger than all floats is the largest that x times it can be."""
     most = math.nextafter(_LARGEST / factor, 0) if factor > 1 else None
-    return fill("a * b", a=x if most is None else _within(x, most), b=written)
+    return _fill("a * b", a=x if most is None else _within(x, most), b=written)
 
 
 def _quotient(node: exp.Div) -> exp.Expression:
     divisor = constant(node.expression)
     whole = kind_of(getattr(node.expression, "this", None)) is Kind.INTEGER and isinstance(node.expression, exp.Cast)
     if (divisor is not None and abs(divisor) >= 1) or whole:  # a division by 0 is NULL
-        return fill("a / b", a=node.this, b=node.expression)
-    return fill(_DIV, a=node.this, b=node.expression)
+        return _fill("a / b", a=node.this, b=node.expression)
+    return _fill(_DIV, a=node.this, b=node.expression)
 
 
 def _light(tree: exp.Expression) -> bool:
@@ -186,12 +186,12 @@ def _rounded(node: exp.Round, _: Kinds) -> exp.Expression:
     digits = 0 if decimals is None else int(constant(decimals) or 0)
     scale, x = 10.0 ** abs(digits), node.this
     if not digits:
-        return fill(_NEAREST, a=x)
+        return _fill(_NEAREST, a=x)
     written = _literal_float(scale)
     if digits < 0:
-        return _scaled(fill(_NEAREST, a=fill("a / b", a=x, b=written)), scale, written)
-    nearest = fill("r / b", r=fill(_NEAREST, a=fill("a * b", a=x, b=written)), b=written)
-    return fill(f"CASE WHEN ABS(a) <= {_number(_LARGEST / scale)} THEN r ELSE a END", a=x, r=nearest)
+        return _scaled(_fill(_NEAREST, a=_fill("a / b", a=x, b=written)), scale, written)
+    nearest = _fill("r / b", r=_fill(_NEAREST, a=_fill("a * b", a=x, b=written)), b=written)
+    return _fill(f"CASE WHEN ABS(a) <= {_number(_LARGEST / scale)} THEN r ELSE a END", a=x, r=nearest)
 
 
 _LOW, _HIGH = "-9223372036854777856e0", "9223372036854775807"
@@ -205,12 +205,12 @@ def _attempt(node: exp.TryCast, kinds: Kinds) -> exp.Expression:
     if to in TEXT_TYPES:
         return _to_text(node)
     if given == FLOAT and NUMERIC.get(to) == INTEGER:
-        return fill(_TO_INTEGER, a=node.this)
+        return _fill(_TO_INTEGER, a=node.this)
     if given in {FLOAT, INTEGER}:
         return _cast(exp.Cast(this=node.this, to=node.to), kinds)
     if to in NUMERIC and kind_of(node.this) in {Kind.INTEGER, Kind.NUMBER}:
         exact = kind_of(node.this) is Kind.INTEGER or NUMERIC[to] == FLOAT
-        return exp.Cast(this=node.this, to=node.to) if exact else fill(_TO_INTEGER, a=node.this)
+        return exp.Cast(this=node.this, to=node.to) if exact else _fill(_TO_INTEGER, a=node.this)
     return _READERS[to](node.this)
 
 
@@ -230,9 +230,9 @@ def _cast(node: exp.Cast, _: Kinds) -> exp.Expression:
         value = math.nan if isinstance(x, exp.Null) else float(x.name)
         return exp.Null() if math.isnan(value) else _literal_float(value)
     if to is _DType.BOOLEAN:
-        return x if kind_of(x) is Kind.BOOLEAN else fill("a <> 0", a=x)
+        return x if kind_of(x) is Kind.BOOLEAN else _fill("a <> 0", a=x)
     if to in _MOMENTS:
-        return fill("CAST(a AS DATETIME(6))", a=x)
+        return _fill("CAST(a AS DATETIME(6))", a=x)
     return _to_text(node) if to in TEXT_TYPES else node
 
 
@@ -241,10 +241,10 @@ def _to_text(node: exp.Cast) -> exp.Expression:
     if kind is Kind.TEXT:
         return node.this  # type: ignore[no-any-return]  # a tree
     if kind is Kind.BOOLEAN:
-        return fill("ELT(a + 1, 'false', 'true')", a=node.this)
+        return _fill("ELT(a + 1, 'false', 'true')", a=node.this)
     if kind is Kind.TIMESTAMP:
-        return fill("TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM CAST(CAST(a AS DATETIME(6)) AS CHAR)))", a=node.this)
-    return fill("CAST(a AS CHAR)", a=node.this)
+        return _fill("TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM CAST(CAST(a AS DATETIME(6)) AS CHAR)))", a=node.this)
+    return _fill("CAST(a AS CHAR)", a=node.this)
 
 
 def _nullif(node: exp.Nullif, _: Kinds) -> exp.Expression:
@@ -267,7 +267,7 @@ def _changed_case(node: exp.Lower | exp.Upper, _: Kinds) -> exp.Expression:
     """LOWER and UPPER of each character by itself, as Unicode says and the bytewise collation does not know."""
     x = "REPLACE(a, 'ß', 'ẞ')" if isinstance(node, exp.Upper) else "a"
     name = node.key.upper()
-    return fill(f"{name}({x} COLLATE utf8mb4_uca1400_as_cs) COLLATE utf8mb4_nopad_bin", a=node.this)
+    return _fill(f"{name}({x} COLLATE utf8mb4_uca1400_as_cs) COLLATE utf8mb4_nopad_bin", a=node.this)
 
 
 def _trim(node: exp.Trim, _: Kinds) -> exp.Expression:
@@ -297,7 +297,7 @@ _STARTS = {
 
 def _start(node: exp.TimestampTrunc, _: Kinds) -> exp.Expression:
     """The beginning of a unit; weeks begin on Monday."""
-    return fill(_STARTS[node.args["unit"].name], a=node.this)
+    return _fill(_STARTS[node.args["unit"].name], a=node.this)
 
 
 _PARTS = {"WEEK": "WEEK(a, 3)", "DOY": "DAYOFYEAR(a)"}
@@ -305,14 +305,14 @@ _PARTS = {"WEEK": "WEEK(a, 3)", "DOY": "DAYOFYEAR(a)"}
 
 def _part(node: exp.Extract, _: Kinds) -> exp.Expression:
     unit = node.name.upper()
-    return fill(_PARTS.get(unit, f"{unit}(a)"), a=node.expression)
+    return _fill(_PARTS.get(unit, f"{unit}(a)"), a=node.expression)
 
 
 def _between_moments(node: exp.DateDiff, _: Kinds) -> exp.Expression:
     """The days between two dates, or the hours, minutes or seconds between two moments that begin one."""
     unit = node.args["unit"].name
     template = "CAST(DATEDIFF(a, b) AS SIGNED)" if unit == "DAY" else f"TIMESTAMPDIFF({unit}, b, a)"
-    return fill(template, a=node.this, b=node.expression)
+    return _fill(template, a=node.this, b=node.expression)
 
 
 def _filtered(node: exp.Filter, _: Kinds) -> exp.Expression:
@@ -329,7 +329,7 @@ def _order(node: exp.Order, _: Kinds) -> exp.Expression:
     for one in node.expressions:
         descending = bool(one.args.get("desc"))
         if bool(one.args.get("nulls_first")) == descending:
-            keys.append(_ordered(fill("a IS NULL", a=one.this), descending=descending))
+            keys.append(_ordered(_fill("a IS NULL", a=one.this), descending=descending))
         keys.append(_ordered(one.this, descending=descending))
     return exp.Order(expressions=keys)
 
@@ -345,8 +345,8 @@ _RULES: dict[type[exp.Expression], Rule] = {
     exp.Div: _arithmetic(_quotient),
     exp.Mod: lambda node, _: exp.Paren(this=node),
     exp.Round: _rounded,
-    exp.Exp: lambda node, _: fill(f"EXP(LEAST(a, {_number(math.log(_LARGEST))}))", a=node.this),
-    exp.Pow: lambda node, _: fill(_POWER, a=node.this, b=node.expression),
+    exp.Exp: lambda node, _: _fill(f"EXP(LEAST(a, {_number(math.log(_LARGEST))}))", a=node.this),
+    exp.Pow: lambda node, _: _fill(_POWER, a=node.this, b=node.expression),
     exp.TryCast: _attempt,
     exp.Cast: _cast,
     exp.Nullif: _nullif,
@@ -355,7 +355,7 @@ _RULES: dict[type[exp.Expression], Rule] = {
     exp.Lower: _changed_case,
     exp.Upper: _changed_case,
     exp.Trim: _trim,
-    exp.StartsWith: lambda node, _: fill("LEFT(a, CHAR_LENGTH(b)) = b", a=node.this, b=node.expression),
+    exp.StartsWith: lambda node, _: _fill("LEFT(a, CHAR_LENGTH(b)) = b", a=node.this, b=node.expression),
     exp.TimestampTrunc: _start,
     exp.Extract: _part,
     exp.DateDiff: _between_moments,
