@@ -5,6 +5,7 @@
 import threading
 import traceback
 from collections.abc import Iterator
+from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,16 +14,18 @@ import pyarrow as pa
 import pymysql
 import pytest
 from sqlglot import exp
+from tests.tables.expressions.places import DuckDbPlace, MariaDbPlace
 from tests.waiting import again_and_again
 
 import defocus as dp
 from defocus import Budget, count, mean, user
 from defocus.engines import mariadb as module
 from defocus.engines.mariadb import MariaDbEngine
-from defocus.engines.schema import Kind
+from defocus.engines.schema import Column, Kind, Schema
 from defocus.engines.sources import source
 from defocus.errors import EngineError, QuestionFailedError, SourceError
 from defocus.noise.testing import seeded
+from defocus.tables.expressions import expression
 from defocus.tables.table import Table
 
 pytestmark = pytest.mark.slow
@@ -308,3 +311,23 @@ def test_a_dataset_file_names_the_server(mariadb: str, visits: str, tmp_path: Pa
     )
     with dp.open(tmp_path / "visits.toml") as table:
         assert table.agg(n=count()).release(epsilon=1).columns
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("LAST_DAY(d)", "d + INTERVAL 1 MONTH", "t - INTERVAL 3 HOUR", "t + INTERVAL 1 YEAR", "STRFTIME(t, '%Y-%m')"),
+        *("MONTHNAME(d)", "DAYNAME(t)", "s ILIKE 'ABC%'", "UPPER(s)", "LOWER(s)", "TRUNC(x)", "CAST(t AS TEXT)"),
+        *("CAST(b AS TEXT)", "TO_CHAR(d, 'YYYY-MM')", "DATE_DIFF('week', d, t)", "DATE_TRUNC('quarter', t)"),
+        *("x * x / 3", "POWER(x, 0.5)", "ROUND(x, 1)", "x % 2", "-7 // 2", "EXTRACT(week FROM d)"),
+    ],
+)
+def test_functions_are_those_of_duckdb(mariadb: str, text: str) -> None:
+    kinds = {"d": Kind.DATE, "t": Kind.TIMESTAMP, "s": Kind.TEXT, "x": Kind.NUMBER, "b": Kind.BOOLEAN}
+    read = expression(text, Schema(Column(name, kind) for name, kind in kinds.items()))
+    days = (date(9999, 12, 5), date(1, 1, 1), date(2024, 2, 29), date(2023, 1, 31))
+    rows = [[day, datetime(day.year, day.month, day.day, 23, 59, 59, 120), "aBc ßÉς", 2.65, True] for day in days]  # noqa: DTZ001  # without a zone
+    rows.append([None] * 5)
+    there, here = MariaDbPlace(kinds, mariadb), DuckDbPlace(kinds)
+    assert there.ask(rows, read) == here.ask(rows, read)
+    there.close()

@@ -38,7 +38,7 @@ _SORTS: dict[Kind, tuple[type[Any], ...]] = {
         *(exp.Lower, exp.Upper, exp.Trim, exp.DPipe, exp.SHA2, exp.Substring, exp.Left, exp.Right, exp.Replace),
         *(exp.Concat, exp.Collate),
     ),
-    Kind.TIMESTAMP: (exp.TimestampTrunc,),
+    Kind.TIMESTAMP: (exp.TimestampTrunc, exp.DateAdd),
 }
 _BY_TYPE = {type_: kind for kind, types in _SORTS.items() for type_ in types}
 
@@ -120,5 +120,5 @@ def kind_of(node: Any) -> Kind | None:  # noqa: PLR0911  # one line for each sor
         parts = [*(one.args["true"] for one in node.args["ifs"]), node.args.get("default")]
     else:
         parts = [node.this, node.args.get("expression"), *node.expressions]
-    kinds = {kind_of(part) for part in parts} - {None}
+    kinds = [kind for part in parts if (kind := kind_of(part)) is not None]
     return Kind.NUMBER if Kind.NUMBER in kinds else next(iter(kinds), None)

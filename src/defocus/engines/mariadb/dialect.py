@@ -53,7 +53,16 @@ def lowered(tree: exp.Expression, stored: Mapping[str, Columns]) -> exp.Expressi
     >>> lowered(half, {}).sql("mysql")
     'CAST(7 AS SIGNED) DIV `n`'
     """
-    return lower(noted(tree, stored), _RULES)
+    return lower(noted(tree.transform(_last_day), stored), _RULES)
+
+
+def _last_day(node: exp.Expr) -> exp.Expr:
+    """The day before the next month, which of December 9999 is none in MariaDB."""
+    if isinstance(node, exp.DateAdd) and node.args["unit"].name == "DAY" and constant(node.expression) == -1:
+        next_month = node.this.unnest()
+        if isinstance(next_month, exp.DateAdd) and isinstance(next_month.this, exp.TimestampTrunc):
+            return exp.cast(exp.Anonymous(this="LAST_DAY", expressions=[next_month.this]), "timestamp")
+    return node
 
 
 def _fill(template: str, **gaps: Any) -> exp.Expression:
@@ -243,7 +252,9 @@ def _to_text(node: exp.Cast) -> exp.Expression:
     if kind is Kind.BOOLEAN:
         return _fill("ELT(a + 1, 'false', 'true')", a=node.this)
     if kind is Kind.TIMESTAMP:
-        return _fill("TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM CAST(CAST(a AS DATETIME(6)) AS CHAR)))", a=node.this)
+        return _fill(
+            "TRIM(TRAILING '.' FROM TRIM(TRAILING '0' FROM CAST(CAST(a AS DATETIME(6)) AS CHAR)))", a=node.this
+        )
     return _fill("CAST(a AS CHAR)", a=node.this)
 
 
@@ -315,6 +326,11 @@ def _between_moments(node: exp.DateDiff, _: Kinds) -> exp.Expression:
     return _fill(template, a=node.this, b=node.expression)
 
 
+def _later(node: exp.DateAdd, _: Kinds) -> exp.Expression:
+    """A moment so many units later."""
+    return _fill(f"a + INTERVAL {int(constant(node.expression) or 0)} {node.args['unit'].name}", a=node.this)
+
+
 def _filtered(node: exp.Filter, _: Kinds) -> exp.Expression:
     """An aggregate of some rows: of NULL in the others."""
     function, condition = node.this, node.expression.this
@@ -359,6 +375,7 @@ _RULES: dict[type[exp.Expression], Rule] = {
     exp.TimestampTrunc: _start,
     exp.Extract: _part,
     exp.DateDiff: _between_moments,
+    exp.DateAdd: _later,
     exp.Filter: _filtered,
     exp.Order: _order,
 }
