@@ -1,6 +1,7 @@
 """Tables: every way to open one, and everything that can be asked, on neighbours that differ in odd rows."""
 
 import inspect
+import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import numpy as np
 import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pymysql
 import pytest
 from tests.soundness.sources import BASE, TYPES, UNTYPED, WAYS, Added, Way, both, neighbours, opened, table_of
 from tests.soundness.watching import Base, Difference, attempt, compared, no_differences
@@ -372,6 +374,33 @@ def test_no_row_is_told_by_postgresql(server: str) -> None:
         return held
 
     no_differences(driven(Way("postgresql", put, fits), usual))
+
+
+@pytest.mark.slow
+def test_no_row_is_told_by_mariadb(mariadb: str) -> None:
+    def put(home: Path, rows: Sequence[Any], line: bytes | None) -> tuple[Any, dict[str, Any]]:
+        del home, line
+        held = table_of(rows).to_pydict()
+        socket = mariadb.partition("unix_socket=")[2]
+        with (
+            pymysql.connect(unix_socket=socket, user="root", database="hospital", autocommit=True) as connection,
+            connection.cursor() as cursor,
+        ):
+            cursor.execute("SET sql_mode = ''")
+            cursor.execute("DROP TABLE IF EXISTS soundness")
+            cursor.execute("CREATE TABLE soundness (person bigint, k longtext, x double, n bigint, t datetime(6))")
+            lines = list(zip(*held.values(), strict=True))
+            cursor.executemany("INSERT INTO soundness VALUES (%s, %s, %s, %s, %s)", lines)
+        return mariadb, {"table": "soundness"}
+
+    def fits(name: str, value: Any) -> Any:
+        """What Arrow can hold and MariaDB too: no infinity and no NaN."""
+        held = pa.array([value], TYPES[name]).to_pylist()[0]
+        if isinstance(held, float) and not math.isfinite(held):
+            raise ValueError
+        return held
+
+    no_differences(driven(Way("mariadb", put, fits), usual))
 
 
 @pytest.mark.slow

@@ -46,7 +46,7 @@ commands = typer.Typer()
 def init(
     data: Annotated[
         list[str],
-        typer.Argument(help="Parquet or CSV files; or a DuckDB file or a PostgreSQL address, with --table."),
+        typer.Argument(help="Parquet or CSV files; or a DuckDB file or the address of a server, with --table."),
     ],
     *,
     out: Annotated[Path, typer.Option(help="Where to write the dataset file.")] = FILE,
@@ -194,7 +194,7 @@ def graph(
     ] = None,
     engine: Annotated[
         str | None,
-        typer.Option(help="Count there and read no edges into memory: duckdb, postgresql, or where Spark runs."),
+        typer.Option(help="Count there, read no edges into memory: duckdb, postgresql, mariadb, or where Spark runs."),
     ] = None,
     memory: Annotated[str | None, typer.Option(help="How much memory the engine may use, such as 2GB.")] = None,
     directed: Annotated[bool, typer.Option("--directed", metavar="", help="Edges have a direction.")] = False,
