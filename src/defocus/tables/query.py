@@ -6,6 +6,7 @@ from typing import final
 
 from defocus.answers import Effect, Preview, Released, Rule
 from defocus.answers.columns import checked_names
+from defocus.answers.progress import shown
 from defocus.answers.rules import rules_of
 from defocus.errors import InvalidParameterError, Number, in_range
 from defocus.ledger import Ledger, Receipt
@@ -18,6 +19,7 @@ from defocus.release.preview import previewed
 from defocus.tables.answers import answered, from_record, to_record
 from defocus.tables.bias import Bias
 from defocus.tables.contribution import Bound
+from defocus.tables.display import groups_words, question_page
 from defocus.tables.execution import Run, rehearse, statements
 from defocus.tables.keys import Keys
 from defocus.tables.parts import part_rules
@@ -61,6 +63,8 @@ class Query:
     """What the answer is read from the released numbers by, where it is not these numbers."""
     bias: Bias | None = None
     """What is declared about rows beyond the bound and about clipping, which intervals then hold."""
+    text: str | None = None
+    """The question as somebody wrote it, for the record, where that is another text than :attr:`question`."""
 
     def __post_init__(self) -> None:
         if not self.arrangement.aggregates:
@@ -157,7 +161,8 @@ class Query:
             who: by whom; the account's name by default.
             request: a name for this request. If an answer to it was recorded, that answer is returned again, free.
             bits: the source of random bits; the system's by default.
-            progress: called now and then with the percentage that the engine has done.
+            progress: called now and then with the percentage that the engine has done; without it, a terminal or
+                notebook shows a bar for what takes more than two seconds.
         """
         asked, planned = spendable(epsilon, delta, self.ledger), self._planned(epsilon, delta)
         why = allowed(purpose, self.ledger.purposes, self.question)
@@ -167,26 +172,28 @@ class Query:
 
         def compute(receipt: Receipt) -> Released:
             run = Run(
-                planned, self.rows, self.by, self.bound, drawn_from, RowSampler.drawn(drawn_from), progress, self.bias
+                planned, self.rows, self.by, self.bound, drawn_from, RowSampler.drawn(drawn_from), tell, self.bias
             )
             keys, columns, bounds = run.answer(self.keys)
             answer = answered(keys.table, columns, self.question, receipt, (*words, *bounds), asked=asked)
             return answer if self.reading is None else self.reading.read(answer, planned)
 
-        return perform(
-            planned.event,
-            compute,
-            ledger=self.ledger,
-            purpose=why,
-            description=self.question[:400],
-            written=to_record,
-            read=from_record,
-            facts=self._facts(words),
-            who=who,
-            request=request,
-            asked=asked,
-            replan=lambda other: self._planned(epsilon, other).event,
-        )
+        with shown(progress) as tell:
+            return perform(
+                planned.event,
+                compute,
+                ledger=self.ledger,
+                purpose=why,
+                description=printable(self.text or self.question)[:400],
+                written=to_record,
+                read=from_record,
+                facts=self._facts(words),
+                who=who,
+                request=request,
+                asked=asked,
+                replan=lambda other: self._planned(epsilon, other).event,
+                bar=False,
+            )
 
     @property
     def question(self) -> str:
@@ -206,6 +213,13 @@ class Query:
 
     def __repr__(self) -> str:
         return f"Query({self.question})"
+
+    def _repr_html_(self) -> str:
+        return self.page(self.question)
+
+    def page(self, question: str) -> str:
+        """The question for a notebook, in these words: what is asked, of whom, and what is left to pay for it."""
+        return question_page(question, self.rows, self.ledger, self.bound, groups_words(self.by, self.keys))
 
     def _rules(self, plan: Plan, *, found: bool = False) -> tuple[Rule, ...]:
         """What is bounded, clipped, dropped and found by rule; what is ``found`` by then, the release says itself."""
