@@ -319,8 +319,18 @@ class Propagation:
 
     def _prepare(self, tree: exp.Expression) -> None:
         """Compute the parts of a formula at once."""
-        kinds = (exp.Column, exp.Window, exp.Neg, exp.Coalesce, exp.Greatest, exp.Least, exp.Case, *_RULES, *_SLOPES)
-        wanted = {written(node): node for node in tree.find_all(*kinds)}
+        kinds: Any = (
+            exp.Column,
+            exp.Window,
+            exp.Neg,
+            exp.Coalesce,
+            exp.Greatest,
+            exp.Least,
+            exp.Case,
+            *_RULES,
+            *_SLOPES,
+        )
+        wanted: dict[str, Any] = {written(node): node for node in tree.find_all(*kinds)}
         missing = {key: node for key, node in wanted.items() if key not in self._values}
         for key, values in zip(missing, self._table.values(list(missing.values())), strict=True):
             self._values[key] = numbers(values)

@@ -14,7 +14,11 @@ from sqlglot.tokenizer_core import TokenType
 
 from defocus.answers import Preview, PreviewColumn, Released
 from defocus.answers.rules import rules_of
+<<<<<<< HEAD
 from defocus.engines.schema import Column, Kind
+=======
+from defocus.engines.schema import Column, Schema
+>>>>>>> windows
 from defocus.errors import (
     DefocusError,
     InvalidParameterError,
@@ -191,6 +195,11 @@ class Scope:
     """Whether the rows are those of the table that was asked, rather than of another one beside it."""
     conditions: tuple[exp.Expression, ...] = ()
     """What all rows fulfil, in terms of the columns of the rows."""
+
+    @property
+    def schema(self) -> Schema:
+        """The columns of the rows."""
+        return self.rows.schema
 
     def find(self, node: exp.Column) -> Column | None:
         """The column that is meant, or None if there is none; two of that name are refused."""
