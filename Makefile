@@ -56,7 +56,7 @@ MNIST ?= .bench/mnist
 bench: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test,bench]'
 	bash benchmarks/setup.sh
-	for script in noise accounting ledger parts audit workloads streams tables scale graphs local shuffle training; do $(BIN)/python benchmarks/$$script.py || exit 1; done
+	for script in noise accounting ledger parts audit workloads streams tables scale mariadb graphs local shuffle training; do $(BIN)/python benchmarks/$$script.py || exit 1; done
 	$(BIN)/python benchmarks/estimators.py $(ADULT)
 	PYTHONPATH=src .bench/opacus/bin/python benchmarks/learning.py
 	if [ -e $(MNIST)/train-images-idx3-ubyte.gz ]; then $(BIN)/python benchmarks/mnist.py $(MNIST) --model linear --runs 1; \

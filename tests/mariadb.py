@@ -20,12 +20,12 @@ _PATIENCE = 60.0
 @contextmanager
 def running() -> Iterator[str]:
     """The address of a server that was started, and is ended afterwards."""
+    server, install = _program("mariadbd"), _program("mariadb-install-db")
     home = Path(tempfile.mkdtemp(prefix="defocus-my-", dir="/tmp"))  # a socket's path is short
     user = ["--user=mysql"] if os.geteuid() == 0 else []
     if user:
         shutil.chown(home, "mysql")
         home.chmod(0o755)
-    server, install = _program("mariadbd"), _program("mariadb-install-db")
     data, door = home / "data", home / "s.sock"
     options = ["--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"]
     subprocess.run(  # noqa: S603  # programs of the system

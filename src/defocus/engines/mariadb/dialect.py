@@ -53,7 +53,9 @@ def lowered(tree: exp.Expression, stored: Mapping[str, Columns]) -> exp.Expressi
     >>> lowered(half, {}).sql("mysql")
     'CAST(7 AS SIGNED) DIV `n`'
     """
-    return lower(noted(tree.transform(_last_day), stored), _RULES)
+    changed = tree.transform(_last_day)
+    assert isinstance(changed, exp.Expression)  # noqa: S101  # what it was
+    return lower(noted(changed, stored), _RULES)
 
 
 def _last_day(node: exp.Expr) -> exp.Expr:
