@@ -3,7 +3,8 @@
 Made up after flights by plane: 4 000 planes with 1 to 575 flights each; planes that fly often fly other routes and are
 later. The truth is the statistic of all rows as they are, without any bound. Prints a table of which share of intervals
 holds, how wide half of one is and how far off the number is, relative to the truth (medians), how many groups are
-shown, and what the answer says in the same place. Writes results/coverage.json; `--only` picks questions by a word.
+shown, and what the answer says in the same place. Writes results/coverage.json. `--only` runs the questions that
+hold a word.
 """
 
 import argparse

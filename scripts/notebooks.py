@@ -48,13 +48,14 @@ def _run(source: str, namespace: dict[str, Any], number: int) -> list[dict[str, 
 def _shown(value: Any) -> dict[str, Any]:
     """What Jupyter would keep of a value: a picture of a figure, HTML where there is some, and always text."""
     found: dict[str, Any] = {"text/plain": repr(value).splitlines(keepends=True)}
-    if hasattr(value, "savefig"):
+    if hasattr(value, "_repr_html_"):
+        found["text/html"] = value._repr_html_().splitlines(keepends=True)  # Jupyter's protocol
+    elif hasattr(value, "savefig"):
         picture = io.BytesIO()
         value.savefig(picture, format="png", dpi=80, bbox_inches="tight", metadata={"Software": None})
         found["image/png"] = base64.b64encode(picture.getvalue()).decode()
+    if hasattr(value, "savefig"):
         found["text/plain"] = ["<Figure>"]
-    elif hasattr(value, "_repr_html_"):
-        found["text/html"] = value._repr_html_().splitlines(keepends=True)  # Jupyter's protocol
     return found
 
 

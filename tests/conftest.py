@@ -1,4 +1,4 @@
-"""One profile for every property test, and one PostgreSQL server and one Spark for all tests of a session.
+"""One profile for every property test, and one PostgreSQL, one MariaDB and one Spark for all tests of a session.
 
 The same examples on every run, and no deadline on shared machines; explore with more and other examples by
 ``pytest --hypothesis-profile=explore``. Each worker of a parallel run has a server of its own.
@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from tests.mariadb import running
 from tests.repeatable import Repeatable
 
 from defocus.engines.spark.sessions import find_java, pyspark
@@ -92,6 +93,13 @@ def server() -> Iterator[str]:
     running._postmaster_info = None  # it need not be stopped again
     running.cleanup()
     shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[str]:
+    """The address of a MariaDB server that lives as long as the test session."""
+    with running() as address:
+        yield address
 
 
 @pytest.fixture(scope="session")

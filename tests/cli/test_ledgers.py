@@ -233,10 +233,11 @@ def test_the_address_of_a_database_is_kept_as_it_is(
     assert seen == [address, address]
 
 
-@pytest.mark.usefixtures("home")
-def test_only_the_newest_of_many_releases_are_listed(defocus: Callable[..., Any]) -> None:
-    for number in range(22):
-        assert defocus("query", QUESTION, "--epsilon", 0.01, "--purpose", f"number {number}").code == 0
+def test_only_the_newest_of_many_releases_are_listed(defocus: Callable[..., Any], home: Path) -> None:
+    assert defocus("query", QUESTION, "--epsilon", 0.01, "--purpose", "number 0").code == 0
+    with Ledger.open(home / "visits.ledger") as ledger:
+        for number in range(1, 22):
+            ledger.charge(Laplace(100), purpose=f"number {number}")
     out = defocus("budget").out
     assert "the last 20 of 22 releases" in out
     assert "number 21" in out

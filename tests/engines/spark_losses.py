@@ -74,14 +74,14 @@ def executors(home: Path) -> list[int]:
 
 def main(home: Path) -> dict[str, Any]:
     prepare(home)
-    number = 300_000
+    number = 30_000
     rng = np.random.default_rng(1)
     rows = {
         "patient": rng.integers(0, number // 10, number),
         "ward": rng.integers(0, 3, number),
         "days": rng.random(number),
     }
-    pq.write_table(pa.table(rows), home / "visits.parquet", row_group_size=30_000)
+    pq.write_table(pa.table(rows), home / "visits.parquet", row_group_size=3_000)
     said: dict[str, Any] = {}
 
     def opened() -> Any:

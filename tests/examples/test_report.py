@@ -38,7 +38,7 @@ def test_the_report_runs_until_it_is_refused_leaves_a_page_and_other_files_alone
             assert ledger.remaining().epsilon < 0.2
         assert examine(folder / "visits.ledger").ok
         page = (folder / "report.html").read_text(encoding="utf-8")
-        assert page.count("data:image/png") >= 4
+        assert page.count("data:image/svg+xml") >= 4
         assert "http" not in page.replace("http-equiv", "")
         assert all(other.read_text(encoding="utf-8") == "the only copy" for other in others)
 

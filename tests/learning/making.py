@@ -1,16 +1,23 @@
 """Small models, data and runs for tests."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import torch
 from torch import nn
 
 from defocus import Budget, rows
 from defocus.learning import Trainer
+from defocus.learning import trainer as running
+from defocus.learning.model_check import check_independent
 from defocus.noise.testing import seeded
 
 BUDGET = Budget(8, 1e-5)
+_PASSED: set[tuple[str, ...]] = set()
+"""Models that passed the check in this process, in words, with how they are clipped and the form of examples."""
 
 
 def data(n: int = 64, width: int = 5, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -26,7 +33,10 @@ def model(width: int = 5, seed: int = 0, *layers: nn.Module) -> nn.Module:
 
 
 def trainer(folder: Path, **more: Any) -> Trainer:
-    """A run on 64 examples of eight steps of 16, with known noise, so that nothing is calibrated."""
+    """A run on 64 examples of eight steps of 16, with known noise, so that nothing is calibrated.
+
+    The usual model is checked once, and not again for the other runs of a process.
+    """
     net = more.pop("model", None) or model()
     given: dict[str, Any] = {
         "loss": nn.CrossEntropyLoss(),
@@ -46,7 +56,35 @@ def trainer(folder: Path, **more: Any) -> Trainer:
     if "optimizer" in more and callable(more["optimizer"]):
         given["optimizer"] = more["optimizer"](net.parameters())
     loss, optimizer, examples = given.pop("loss"), given.pop("optimizer"), given.pop("data")
-    return Trainer(net, loss, optimizer, examples, **given)
+    with _checked_once(net, more):
+        return Trainer(net, loss, optimizer, examples, **given)
+
+
+@contextmanager
+def _checked_once(net: nn.Module, more: dict[str, Any]) -> Iterator[None]:
+    """Spare a sequence of torch's own layers the check that one like it passed: most of the time of a short run."""
+    own = all(type(each).__module__.startswith("torch.nn.") and not _hooked(each) for each in net.modules())
+    usual = type(net) is nn.Sequential and own and not more.keys() & {"loss", "probe", "precision"}
+    real = vars(running)["check_independent"] is check_independent  # what a test put in its place says nothing
+    if not usual or not real:
+        yield
+        return
+    numbers = str([(each.dtype, each.requires_grad) for each in net.parameters()])
+    alike = str(net), numbers, str(net.training), str(more.get("max_grad_norm")), _form(more.get("data"))
+    with mock.patch.object(running, "check_independent") if alike in _PASSED else nullcontext():
+        yield
+    _PASSED.add(alike)
+
+
+def _form(examples: Any) -> str:
+    if isinstance(examples, tuple):
+        return str([_form(each) for each in examples])
+    kind = type(examples).__name__
+    return f"{kind} {examples.dtype} {examples.shape[1:]}" if hasattr(examples, "dtype") else kind
+
+
+def _hooked(net: nn.Module) -> bool:
+    return bool(net._forward_hooks or net._forward_pre_hooks or net._backward_hooks)
 
 
 def parameters(net: nn.Module) -> torch.Tensor:

@@ -26,7 +26,7 @@ from defocus import Budget, Ledger, rows, user
 from defocus.errors import BranchedRunError, CheckpointError, InvalidParameterError, TrainingEndedError
 from defocus.learning import AdaptiveClipping, Banded, Schedule, Trainer, resume
 from defocus.learning.gradients import Gradients
-from defocus.learning.resume import digest_of_data, key_in, load, save, tree_in, tree_out
+from defocus.learning.resume import check_place, digest_of_data, key_in, load, save, tree_in, tree_out
 from defocus.ledger import runs
 from defocus.noise import system
 from defocus.noise.testing import seeded
@@ -561,6 +561,20 @@ def test_places_that_cannot_be_used_are_told(tmp_path: Path) -> None:
         load(tmp_path / "nowhere")
     with pytest.raises(CheckpointError, match="cannot be written"):
         save(tmp_path / "nowhere" / "c", {})
+
+
+def test_processes_that_look_at_one_place_at_once_do_not_disturb_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = os.open
+
+    def while_another_looks(path: Any, *how: Any, **more: Any) -> int:
+        (tmp_path / "c.new").write_bytes(b"")
+        return opened(path, *how, **more)
+
+    monkeypatch.setattr(os, "open", while_another_looks)
+    check_place(tmp_path / "c")
+    assert {path.name for path in tmp_path.iterdir()} == {"c.new"}
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_killed_at_any_step_no_value_is_shown_without_its_charge(run: Run) -> No
     assert found["wrong"] == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_killed_at_a_hundred_steps_no_value_is_shown_without_its_charge(run: Run) -> None:
     found = run("kill_steps", 140)
     assert found["killed"] == found["tried"] >= 100
@@ -55,9 +55,10 @@ def test_killed_at_a_hundred_steps_no_value_is_shown_without_its_charge(run: Run
 
 
 @pytest.mark.slow
-def test_killed_at_random_moments_no_value_is_shown_without_its_charge(run: Run) -> None:
-    found = run("kill_randomly", 50)
-    assert found["killed"] == 50
+@pytest.mark.parametrize("times", [15, pytest.param(50, marks=pytest.mark.long)])
+def test_killed_at_random_moments_no_value_is_shown_without_its_charge(run: Run, times: int) -> None:
+    found = run("kill_randomly", times)
+    assert found["killed"] == times
     assert found["shown"]
     assert found["wrong"] == []
 

@@ -383,3 +383,12 @@ def test_epsilons_are_told_at_the_delta_of_the_budget_or_the_customary_one() -> 
     assert spoken_delta(Budget(1)) == 0
     assert spoken_delta(Budget(1, 1e-9)) == 1e-9
     assert spoken_delta(Budget(rho=1)) == spoken_delta(Budget(mu=1)) == 1e-6
+
+
+def test_what_was_calibrated_before_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    price = Budget(0.7310, 1e-7)
+    found = calibrate(lambda x: 3 * Gaussian(x), price)
+    monkeypatch.delattr("defocus.privacy.calibration.account")
+    assert calibrate(lambda x: 3 * Gaussian(x), price) == found
+    with pytest.raises(NameError):
+        calibrate(lambda x: 3 * Gaussian(x), Budget(0.7311, 1e-7))

@@ -1,5 +1,6 @@
 """Estimators: every one of them, in each way it can fit, on every kind of rows, with one odd row more."""
 
+import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 import scipy.sparse
 import torch
 from tests.soundness.odd_rows import VALUES
-from tests.soundness.watching import Difference, attempt, compared, modules, no_differences
+from tests.soundness.watching import Base, Difference, attempt, compared, modules, no_differences
 
 import defocus as dp
 from defocus import learning
@@ -159,13 +160,15 @@ def fitted(
     return drive
 
 
-def tried(name: str, kind: str, *, apart: bool = False) -> list[Difference]:
+def tried(name: str, kind: str, *, apart: bool = False, step: int = 1) -> list[Difference]:
+    """Every odd row that there is, or one in so many."""
     entry = f"{name}, {kind}"
     # What objective perturbation rounds was made private by its random slope, so it may move by more than it says.
     measured = "objective" not in name
     sooner = measured and "None" not in name
     price = {"rho": 1} if sooner else {"epsilon": 30, "delta": 1e-3}
-    return compared(entry, fitted(EVERY[name], kind, price), odd_examples(kind), apart=apart, measured=measured)
+    odds = dict(list(odd_examples(kind).items())[::step])
+    return compared(entry, fitted(EVERY[name], kind, price), odds, apart=apart, measured=measured)
 
 
 @pytest.mark.parametrize(
@@ -190,11 +193,19 @@ def test_no_person_is_told_by_any_estimator(name: str) -> None:
     no_differences(compared(f"{name}, persons", drive, odd_examples("list")))
 
 
+SCALER = next(name for name in PERSONS if name.startswith("StandardScaler(bounds"))
+
+
+@functools.cache
+def without_odd_names() -> Base:
+    return Base(SCALER, lambda home: fitted(EVERY[SCALER], "list", {"rho": 1}, owned=2)(home, ()))
+
+
 @pytest.mark.parametrize("odd", VALUES)
 def test_no_odd_name_of_a_person_is_told(odd: str) -> None:
-    name = next(name for name in PERSONS if name.startswith("StandardScaler(bounds"))
-    drive = fitted(EVERY[name], "list", {"rho": 1}, owned=2, odd_user=VALUES[odd]())
-    no_differences(compared(f"{name}, a person called {odd}", drive, {"one more": ([0.2, 0.4], 1)}))
+    drive = fitted(EVERY[SCALER], "list", {"rho": 1}, owned=2, odd_user=VALUES[odd]())
+    entry, more = f"{SCALER}, a person called {odd}", {"one more": ([0.2, 0.4], 1)}
+    no_differences(compared(entry, drive, more, first=without_odd_names()))
 
 
 def takes(name: str, kind: str) -> bool:
@@ -219,17 +230,14 @@ def test_no_row_is_told_by_any_kind_of_rows(kind: str) -> None:
 
 
 @pytest.mark.slow
-def test_no_single_row_moves_anything_further_than_was_charged() -> None:
-    few = (
-        "StandardScaler(bounds",
-        "LinearRegression(solver=moments)",
-        "LogisticRegression(solver=descent, classes=None)",
-    )
-    no_differences([each for name in EVERY if name.startswith(few) for each in tried(name, "array", apart=True)])
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("kind", ["array", "objects", "frame of both", "sparse"])
-def test_no_row_is_told_by_any_estimator_on_any_kind_of_rows(kind: str) -> None:
-    chosen = [name for name in EVERY if takes(name, kind) and "None" not in name]
-    no_differences([each for name in chosen for each in tried(name, kind)])
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [
+        (SCALER, 1),
+        ("LinearRegression(solver=moments)", 1),
+        ("LogisticRegression(solver=descent, classes=None)", 8),
+        pytest.param("LogisticRegression(solver=descent, classes=None)", 1, marks=pytest.mark.long),
+    ],
+)
+def test_no_single_row_moves_anything_further_than_was_charged(name: str, step: int) -> None:
+    no_differences(tried(name, "array", apart=True, step=step))

@@ -766,17 +766,18 @@ def compared(
     measured: bool = True,
     works: bool = True,
     runs: int = 40,
+    first: Base | None = None,
 ) -> list[Difference]:
-    """Run the base once, see that it works and repeats itself, and compare neighbours with it.
+    """Run the base once, unless it was run before, see that it works, and compare neighbours with it.
 
     Odd rows are added together, since a run takes a while; if they are of several ``units``, each its own unless told,
     exact values may move so many times as far. Where something differs, halves are tried, and halves of those, until it
-    is known which rows do it, or enough of them after so many ``runs``. With ``apart`` each is tried by itself.
+    is known which rows do it, or enough of them after so many ``runs``; and the base again, since what does not repeat
+    itself differs without a neighbour. With ``apart`` each is tried by itself.
     """
-    first = Base(entry, lambda home: drive(home, ()), measured=measured)
-    if works and first.seen.error is not None:
-        return [Difference(entry, "(the base data)", f"does not work: {first.seen.error}")]
-    found = first.differences("(the same data again)", lambda home: drive(home, ()))
+    base = first or Base(entry, lambda home: drive(home, ()), measured=measured)
+    if works and base.seen.error is not None:
+        return [Difference(entry, "(the base data)", f"does not work: {base.seen.error}")]
     TRIED[entry] += len(odds)
 
     left = [runs]
@@ -787,17 +788,18 @@ def compared(
             return []
         chosen = [odds[name] for name in names]
         label = names[0] if len(names) == 1 else f"{len(names)} together: {', '.join(names)}"[:200]
-        differing = first.differences(label, lambda home: drive(home, chosen), moves=units(chosen))
+        differing = base.differences(label, lambda home: drive(home, chosen), moves=units(chosen))
         if not differing or len(names) == 1:
             return differing
         half = len(names) // 2
         return hunted(names[:half]) + hunted(names[half:]) or differing
 
     names = list(odds)
+    found: list[Difference] = []
     for piece in [[name] for name in names] if apart else [names] if names else []:
         left[0] += apart
         found += hunted(piece)
-    return found
+    return found and base.differences("(the same data again)", lambda home: drive(home, ())) + found
 
 
 def no_differences(found: Sequence[Difference]) -> None:

@@ -1,15 +1,16 @@
 """Tests that take ``any_engine`` run on every engine: what they compute is the same, bit for bit."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from tests.tables.worlds import computed_by
 
 from defocus.engines.engine import Engine
+from defocus.engines.mariadb import MariaDbEngine
 from defocus.engines.postgresql import PostgreSqlEngine
 from defocus.engines.spark import SparkEngine
 
-ELSEWHERE = [pytest.param(name, marks=pytest.mark.slow) for name in ("postgresql", "spark")]
+ELSEWHERE = [pytest.param(name, marks=pytest.mark.slow) for name in ("postgresql", "mariadb", "spark")]
 
 
 @pytest.fixture(scope="module", params=["duckdb", *ELSEWHERE])
@@ -18,11 +19,12 @@ def any_engine(request: pytest.FixtureRequest) -> Iterator[str]:
     if request.param == "duckdb":
         yield "duckdb"
         return
-    engine: Engine = (
-        PostgreSqlEngine(request.getfixturevalue("server"))
-        if request.param == "postgresql"
-        else SparkEngine(request.getfixturevalue("spark"))
-    )
+    makers: dict[str, Callable[[], Engine]] = {
+        "postgresql": lambda: PostgreSqlEngine(request.getfixturevalue("server")),
+        "mariadb": lambda: MariaDbEngine(request.getfixturevalue("mariadb")),
+        "spark": lambda: SparkEngine(request.getfixturevalue("spark")),
+    }
+    engine = makers[request.param]()
     with computed_by(engine):
         yield request.param
     engine.close()

@@ -14,7 +14,7 @@ from tests.tables.worlds import BOUNDS, measuring, one_row, shapes, split_of, wo
 
 from defocus.tables.splits import Argument
 
-EXAMPLES = 12
+EXAMPLES = 7
 HEAVY = [{"u": u, "k": k, "y": 0, "x": float(i), "z": 0.0, "s": "v"} for u in (1, 2) for k in "ab" for i in range(6)]
 
 
@@ -89,7 +89,7 @@ def test_cells_by_sampling_are_those_of_the_reference(world: World, wanted: list
 
 
 @pytest.mark.usefixtures("any_engine")
-@settings(max_examples=6)
+@settings(max_examples=4)
 @given(
     worlds(sampling=None), st.integers(1, 3), st.sampled_from([(-1.0, 0.0, 0.1, 7.0), (0.0, 5e-324)]), st.integers(1, 9)
 )
@@ -116,7 +116,7 @@ def test_many_more_histograms_are_those_of_the_reference(
 
 
 @pytest.mark.usefixtures("any_engine")
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(st.lists(one_row(st.just(1)), min_size=1, max_size=8), st.randoms(use_true_random=False))
 def test_the_order_of_rows_changes_nothing(rows: list[reference.Row], random: Random) -> None:
     shuffled = list(rows)

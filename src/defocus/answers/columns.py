@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 from numpy.typing import NDArray
 
+from defocus.answers.noise_sources import ColumnNoise
 from defocus.errors import InvalidParameterError, Number, UnknownColumnError, probability
 
 __all__ = [
@@ -157,6 +158,8 @@ class AnswerColumn:
     """What intervals of another confidence follow from."""
     error_of: str = "the noise"
     """What errors and intervals are of; empty for numbers about another column, which have none."""
+    noise: ColumnNoise | None = None
+    """Of which independent noises it is made, where that is known: errors of what is computed from it follow."""
 
     def __post_init__(self) -> None:
         for field in NUMBERS:
@@ -222,7 +225,8 @@ class AnswerColumn:
 
     def taken(self, rows: Any) -> "AnswerColumn":
         """Some of the entries, in the order given."""
-        return replace(self, **{field: getattr(self, field)[rows] for field in NUMBERS})
+        noise = None if self.noise is None else self.noise.taken(rows)
+        return replace(self, noise=noise, **{field: getattr(self, field)[rows] for field in NUMBERS})
 
     def non_negative(self) -> "AnswerColumn":
         """Negative values raised to 0: closer to a count, but biased upwards where the truth is small.
@@ -231,7 +235,7 @@ class AnswerColumn:
         """
         arrays = {field: np.maximum(getattr(self, field), 0) for field in ("values", "low", "high")}
         how = f"{self.how}; negative values raised to 0, so biased upwards"
-        return replace(self, **arrays, how=how, tails=Tails.UNKNOWN)
+        return replace(self, **arrays, how=how, tails=Tails.UNKNOWN, noise=None)
 
 
 def noisy(

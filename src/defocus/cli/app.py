@@ -3,7 +3,8 @@
 import io
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from functools import cache
+from typing import Annotated, Any
 
 import typer
 
@@ -34,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 stream.reconfigure(errors="backslashreplace")  # a terminal without Greek still gets its answer
         arguments = sys.argv[1:]
     try:
-        app(list(arguments), prog_name="defocus")
+        _command()(list(arguments), prog_name="defocus")
     except DefocusError as error:
         from defocus.cli.terminal import tell  # noqa: PLC0415 # rich is loaded only by who needs it
 
@@ -52,12 +53,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+@cache
+def _command() -> Any:
+    """All commands with their options, read from the functions once."""
+    return typer.main.get_command(app)
+
+
 def options_of(words: Sequence[str]) -> dict[str, str]:
     """The options of the command that these words call, by the name of the Python parameter they stand for.
 
     One that turns a parameter off is called ``no_`` and its name.
     """
-    command = typer.main.get_command(app)
+    command = _command()
     for word in words:
         inner = getattr(command, "commands", {}).get(word)
         if inner is None:

@@ -10,7 +10,7 @@ import typer
 
 from defocus.cli.options import total
 from defocus.cli.terminal import console, plain
-from defocus.engines.postgresql import is_address
+from defocus.engines.origins import is_address
 from defocus.engines.sources import source
 from defocus.errors import DatasetFileError, InvalidParameterError, Number
 from defocus.privacy.budgets import Budget
@@ -83,7 +83,7 @@ def _without_secrets(data: list[str]) -> None:
         if address is None or address.password or {"password", "sslpassword"} & parse_qs(address.query).keys():
             raise InvalidParameterError(
                 "The address would be written to the file with its password.",
-                fix="leave the password out: PostgreSQL reads it from ~/.pgpass or PGPASSWORD.",
+                fix="leave the password out: it is read from ~/.pgpass or PGPASSWORD, or for MariaDB from MYSQL_PWD.",
             )
 
 

@@ -10,14 +10,16 @@ import duckdb
 import pyarrow as pa
 import pyarrow.dataset as pads
 
+from defocus.engines import mariadb, postgresql
 from defocus.engines.files import Files, find
 from defocus.engines.frames import from_arrow, from_dataset, from_pandas, from_polars, library
-from defocus.engines.postgresql import is_address
 from defocus.engines.schema import Kind, Value
 from defocus.engines.spark.sessions import is_frame, is_master, is_session
+from defocus.engines.untested import ALL as UNTESTED
+from defocus.engines.untested import PREFIX
 from defocus.errors import SourceError
 
-__all__ = ["Origin", "origin_of"]
+__all__ = ["Origin", "is_address", "origin_of"]
 
 _DATABASES = (".duckdb", ".ddb", ".db")
 
@@ -42,6 +44,8 @@ class Origin:
     """A Spark data frame."""
     engine: Any = None
     """The Spark session that shall compute, or what it is called."""
+    untested: str | None = None
+    """The database that the connection reaches, if nothing was tested on it."""
     types: Mapping[str, Kind | str]
     missing: Mapping[str, Sequence[Value]]
 
@@ -52,7 +56,7 @@ class Origin:
 
     @property
     def in_database(self) -> bool:
-        """Whether it is a table that DuckDB or PostgreSQL knows by a name."""
+        """Whether it is a table that DuckDB, PostgreSQL or MariaDB knows by a name."""
         return self.connection is not None or self.database is not None or self.address is not None
 
     def stored(self) -> dict[str, Any]:
@@ -62,7 +66,16 @@ class Origin:
         return {} if self.files is None else self.files.stored()
 
 
-def origin_of(  # noqa: PLR0911  # one line for each thing that a table can be opened from
+def is_address(data: object) -> bool:
+    """Whether this names a database of a server.
+
+    >>> is_address("postgresql://reader@host/hospital"), is_address("mysql://reader@host/hospital"), is_address("a.csv")
+    (True, True, False)
+    """
+    return postgresql.is_address(data) or mariadb.is_address(data)
+
+
+def origin_of(  # noqa: C901, PLR0911  # one line for each thing that a table can be opened from
     data: Any,
     *,
     table: str | None = None,
@@ -71,14 +84,18 @@ def origin_of(  # noqa: PLR0911  # one line for each thing that a table can be o
     engine: Any = None,
 ) -> Origin:
     """What was passed, recognised by its type and by how a text is written, and not opened yet."""
+    if isinstance(engine, str) and engine.removeprefix(PREFIX) in UNTESTED:
+        return _untested(data, table, engine, types or {}, missing or {})
     _check_engine(engine)
     make = partial(Origin, types=types or {}, missing=missing or {}, engine=engine)
     if table is not None and not isinstance(table, str):
         raise SourceError(f"table= is {type(table).__name__}, not a name.", fix="pass the name of the table as text.")
     if isinstance(data, duckdb.DuckDBPyConnection):
         return make(name=table or "", description="a DuckDB connection", connection=data, table=table)
-    if is_address(data):
+    if postgresql.is_address(data):
         return make(name=table or "", description="a PostgreSQL database", address=data, table=table)
+    if mariadb.is_address(data):
+        return make(name=table or "", description="a MariaDB database", address=data, table=table)
     if _is_database(data, table):
         path = _existing(data)
         return make(name=table or "", description=f"the DuckDB file {path.name}", database=path, table=table)
@@ -87,7 +104,7 @@ def origin_of(  # noqa: PLR0911  # one line for each thing that a table can be o
     if table is not None:
         raise SourceError(
             f"table= belongs to a database, but what was passed is {type(data).__name__}.",
-            fix="leave table= out, or pass a DuckDB file or connection, a PostgreSQL address, or a Spark session.",
+            fix="leave table= out, or pass a DuckDB file or connection, the address of a server, or a Spark session.",
         )
     if is_frame(data):
         return make(name="data", description="a Spark data frame", spark=data)
@@ -99,6 +116,34 @@ def origin_of(  # noqa: PLR0911  # one line for each thing that a table can be o
         return make(name=files.name, description=files.description, files=files)
     frame, description = _frame(data)
     return make(name="data", description=description, frame=frame)
+
+
+def _untested(
+    data: Any, table: str | None, engine: str, types: Mapping[str, Kind | str], missing: Mapping[str, Sequence[Value]]
+) -> Origin:
+    """A connection to a database on which nothing was tested, if that is what was asked for."""
+    database = engine.removeprefix(PREFIX)
+    if database == engine:
+        raise SourceError(
+            f"Defocus was never run on {UNTESTED[database].name}, so nothing shows that its integers are exact there.",
+            fix=f'pass engine="{PREFIX}{database}" for trials all the same; or export the table to Parquet.',
+        )
+    if not hasattr(data, "cursor"):
+        raise SourceError(
+            f"{UNTESTED[database].name} is reached by a connection of yours, but what was passed is"
+            f" {type(data).__name__}.",
+            fix="pass a connection as PEP 249 describes it, which has cursor(), with table=.",
+        )
+    called = f"{UNTESTED[database].name}, untested"
+    return Origin(
+        name=table or "",
+        description=called,
+        connection=data,
+        untested=database,
+        table=table,
+        types=types,
+        missing=missing,
+    )
 
 
 def _is_database(data: object, table: str | None) -> bool:

@@ -14,12 +14,15 @@ from sqlglot import exp
 
 from defocus.engines.duckdb import DuckDbEngine
 from defocus.engines.engine import Engine
+from defocus.engines.mariadb import MariaDbEngine
+from defocus.engines.mariadb import is_address as is_mariadb
 from defocus.engines.origins import Origin, origin_of
 from defocus.engines.postgresql import PostgreSqlEngine
 from defocus.engines.schema import CANONICAL, Column, Kind, Schema, Value, check_names
 from defocus.engines.spark import SparkEngine
 from defocus.engines.spark.files import local, remote
 from defocus.engines.spark.sessions import is_session, server_of, started
+from defocus.engines.untested import UntestedEngine
 from defocus.engines.views import Names
 from defocus.errors import EngineError, InvalidParameterError, SourceError, UnknownColumnError
 
@@ -44,26 +47,29 @@ def engine_for(origins: Sequence[Origin], *, memory: str | None = None, threads:
             fix="attach one database to the connection of the other, and open both tables from there.",
         )
     for connection in given.values():
+        untested = {one.untested for one in origins}
+        if untested != {None}:
+            return UntestedEngine(connection, str(*untested))
         return DuckDbEngine(connection)
     files = [path for one in origins if one.files is not None for path in one.files.allowed]
     attached = {f"{ALIAS} {path}": path for path in databases}
     return DuckDbEngine(files=files, attached=attached, memory=memory, threads=threads)
 
 
-def _server(origins: Sequence[Origin], memory: str | None, threads: int | None) -> PostgreSqlEngine:
+def _server(origins: Sequence[Origin], memory: str | None, threads: int | None) -> PostgreSqlEngine | MariaDbEngine:
     addresses = {one.address for one in origins}
     (address, *others) = addresses
     if address is None or others:
         raise SourceError(
             "These tables live in different places, and rows do not travel between them.",
-            fix="bring both tables into one PostgreSQL database, or export both to Parquet.",
+            fix="bring both tables into one database of one server, or export both to Parquet.",
         )
     if memory is not None or threads is not None:
         raise SourceError(
-            "memory= and threads= are for an engine in this process, but PostgreSQL is a server.",
-            fix="leave them out; a server is set with work_mem and max_parallel_workers_per_gather.",
+            "memory= and threads= are for an engine in this process, but this table is in a server.",
+            fix="leave them out; a server has its own settings, such as work_mem and sort_buffer_size.",
         )
-    return PostgreSqlEngine(address)
+    return MariaDbEngine(address) if is_mariadb(address) else PostgreSqlEngine(address)
 
 
 def _spark(origins: Sequence[Origin], memory: str | None, threads: int | None) -> SparkEngine:
@@ -122,7 +128,7 @@ def source(
     """Open private rows without reading one.
 
     ``data`` is a path, a folder, a glob or a list of paths of Parquet or CSV files; a DuckDB file or connection, or the
-    address of a PostgreSQL database, with ``table``; or a pandas, polars or Arrow table. ``types``
+    address of a PostgreSQL or MariaDB database, with ``table``; or a pandas, polars or Arrow table. ``types``
     says which kind a column has where the source does not: all columns of a CSV file, and pandas columns of Python
     objects, are text until then. ``missing`` lists values of a column that stand for a missing one, such as -1.
     A Spark data frame, or a Spark session with ``table``, is read by Spark, and so is anything with ``engine``: a
@@ -184,7 +190,7 @@ def _seen(engine: Engine, origin: Origin, names: Names | None) -> tuple[exp.Expr
 def _relation(engine: Engine, origin: Origin, names: Names | None) -> exp.Expression:
     """The rows as the engine reads them."""
     if names is not None:
-        assert isinstance(engine, DuckDbEngine | PostgreSqlEngine)  # noqa: S101  # where databases are
+        assert isinstance(engine, DuckDbEngine | PostgreSqlEngine | MariaDbEngine | UntestedEngine)  # noqa: S101  # where databases are
         return engine.named(names)
     if isinstance(engine, SparkEngine) and origin.frame is None:
         if origin.spark is not None:
@@ -273,4 +279,8 @@ def _tables(engine: Engine) -> list[Names]:
     columns = [exp.column(name, quoted=True) for name in ("table_catalog", "table_schema", "table_name")]
     listed = engine.run(exp.select(*columns).from_(exp.table_("tables", db="information_schema", quoted=True)))
     tables = [(row["table_catalog"], row["table_schema"], row["table_name"]) for row in listed.to_pylist()]
-    return [names for names in tables if names[1] not in {"information_schema", "pg_catalog"}]
+    within = engine.database if isinstance(engine, MariaDbEngine) else None
+    return [names for names in tables if names[1] not in _SYSTEM and within in {None, names[1]}]
+
+
+_SYSTEM = {"information_schema", "pg_catalog", "mysql", "performance_schema", "sys"}

@@ -33,6 +33,7 @@ __all__ = [
     "constant",
     "decimal",
     "fill",
+    "fill_mysql",
     "fill_spark",
     "hoisted",
     "is_mild",
@@ -213,6 +214,24 @@ fill_spark = Filler("spark", 24, _in_lambda)
 """Templates of Spark's SQL.
 
 >>> fill_spark("a + 1", a=exp.column("age", quoted=True)).sql("spark")
+'(`age` + 1)'
+"""
+
+
+def _written_out(body: exp.Expression, gaps: Mapping[str, exp.Expression]) -> exp.Expression:
+    """Written out wherever it is needed: there is no way to compute a value once for a row."""
+    copy = exp.Paren(this=body)
+    for place in list(copy.find_all(exp.Column)):
+        if place.table == "f" and place.name in gaps:
+            place.replace(exp.Paren(this=gaps[place.name].copy()))
+    inner: exp.Expression = copy.this
+    return inner
+
+
+fill_mysql = Filler("mysql", 1_000_000, _written_out)
+"""Templates of MariaDB's SQL.
+
+>>> fill_mysql("a + 1", a=exp.column("age", quoted=True)).sql("mysql")
 '(`age` + 1)'
 """
 

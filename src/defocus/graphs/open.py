@@ -70,7 +70,7 @@ def open_graph(
     Args:
         data: a Parquet, CSV, TSV or DuckDB file, or a list of edges between blanks (.txt); a pandas, polars or Arrow
             table; an array, two columns or a list of pairs; a sparse matrix; or a graph of networkx or igraph. In an
-            engine also folders and lists of files, a DuckDB connection, a PostgreSQL address, or a Spark data frame or
+            engine also folders and lists of files, a DuckDB connection, a server's address, or a Spark data frame or
             session.
         unit: what one person is: ``dp.edge()``, ``dp.node()``, ``dp.weight(bound=…)`` or ``dp.item()``.
         budget: how much may ever be lost about one of them, by all releases together.
@@ -93,9 +93,9 @@ def open_graph(
         anchor_file: a file that notices a deleted ledger or an older copy; beside the ledger by default, better on
             another disk.
         engine: where edges are counted if they shall not be read into memory: ``"duckdb"``, a Spark session or where
-            Spark runs (``"spark://host:7077"``, ``"local[4]"``, ``"spark"``), or ``"postgresql"``. Use it for edges
-            that are larger than memory, or that are in a database; in memory, counting is faster. Only some questions
-            can be asked there, of graphs that protect edges.
+            Spark runs (``"spark://host:7077"``, ``"local[4]"``, ``"spark"``), or ``"postgresql"`` or ``"mariadb"``. Use
+            it for edges that are larger than memory, or that are in a database; in memory, counting is faster. Only
+            some questions can be asked there, of graphs that protect edges.
         memory: how much memory the engine may use, such as "2GB".
         threads: how many threads the engine may use.
 

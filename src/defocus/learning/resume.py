@@ -30,6 +30,7 @@ import json
 import math
 import os
 import struct
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -85,13 +86,17 @@ _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
 
 def check_place(path: str | Path) -> None:
-    """Refuse a place where no checkpoint can be written, before anything is charged for one."""
-    temporary = _temporary(Path(path))
-    with _written(Path(path)):
+    """Refuse a place where no checkpoint can be written, before anything is charged for one.
+
+    Several processes of one run ask this at once, so each tries it with a file of its own.
+    """
+    place = Path(path)
+    with _written(place):
         with contextlib.suppress(FileNotFoundError):
-            temporary.unlink()
-        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        temporary.unlink()
+            _temporary(place).unlink()
+        handle, tried = tempfile.mkstemp(prefix=f"{place.name}.", dir=place.parent)
+        os.close(handle)
+        Path(tried).unlink()
 
 
 def save(path: str | Path, content: dict[str, Any]) -> None:

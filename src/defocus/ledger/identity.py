@@ -30,6 +30,8 @@ def identity(data: Any, table: str | None = None) -> str | None:
 
     >>> identity("postgresql://ann:secret@db.example/clinic?sslmode=require", "stays")
     'postgresql db.example:5432/clinic stays'
+    >>> identity("mysql://ann@db.example/clinic", "stays")
+    'mysql db.example:3306/clinic stays'
     >>> identity([3, 1, 2]) is None
     True
     """
@@ -55,6 +57,9 @@ def _address(address: str, table: str | None) -> str | None:
         url = make_url(address)
     except (ArgumentError, ValueError):
         return None
+    if url.get_backend_name() in {"mysql", "mariadb"}:
+        where = url.query.get("unix_socket") or f"{(url.host or 'localhost').lower()}:{url.port or 3306}"
+        return f"mysql {where}/{url.database or ''} {(table or '').removeprefix(f'{url.database}.')}"
     if not url.get_backend_name().startswith("postgres"):
         return None
     query = {key: value if isinstance(value, str) else ",".join(value) for key, value in url.query.items()}

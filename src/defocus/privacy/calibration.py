@@ -9,6 +9,7 @@ people. The default is :math:`n^{-1.1}`; for a million people it needs 4.8 % mor
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from defocus.errors import (
@@ -27,7 +28,6 @@ from defocus.privacy.accounting import account, accountant
 from defocus.privacy.accounting.pld import PldLoss
 from defocus.privacy.budgets import Budget, target
 from defocus.privacy.events import Event
-from defocus.privacy.losses import Loss
 from defocus.privacy.numbers import above
 from defocus.privacy.numbers import below as rounded_down
 from defocus.privacy.units import Adjacency
@@ -155,8 +155,7 @@ class _Search:
         lower, upper, slope = bottom, top, -1.0
         last: tuple[float, float] | None = None
         for _ in range(60):
-            loss = self._loss(t)
-            guess = loss.estimate(delta) if isinstance(loss, PldLoss) else math.inf
+            guess = self._guess(t, delta)
             value = min(math.log(guess) - math.log(epsilon), 8.0) if guess > 0 else -1.0
             if last is not None and last[0] != t and last[1] != value:
                 slope = min(max((value - last[1]) / (t - last[0]), -4.0), -0.25)
@@ -178,29 +177,24 @@ class _Search:
         aimed = secant + 0.4 * precision if secant - below < above - secant else secant - 0.4 * precision
         return min(max(aimed, below + 0.1 * precision), above - 0.1 * precision)
 
-    def _loss(self, t: float) -> Loss | None:
-        """What the family loses at e^t; None where the accountant cannot express it."""
-        event = self._make(math.exp(t))
+    def _guess(self, t: float, delta: float) -> float:
+        """About what epsilon is at e^t; infinite where that is not known, or the accountant cannot express it."""
         try:
-            return account(event, self._method, self._adjacency)
+            return _estimate(self._make(math.exp(t)), self._method, self._adjacency, delta)
         except UnsupportedEventError as error:
             self._inexpressible[t] = error
-            return None
+            return math.inf
 
     def _excess(self, t: float) -> float:
         """log(spent / allowed) at e^t, certified; remembered, and checked against all that was seen before."""
-        budget, loss = self._budget, self._loss(t)
-        if loss is None:
+        budget = self._budget
+        try:
+            spent = _spent(self._make(math.exp(t)), self._method, self._adjacency, budget)
+        except UnsupportedEventError as error:
+            self._inexpressible[t] = error
             self._seen[t] = math.inf
             return math.inf
-        if isinstance(loss, PldLoss):
-            loss = replace(loss, tolerance=max(loss.tolerance, _TOLERANCE))
-        if budget.epsilon is not None:
-            spent, allowed = loss.epsilon(budget.delta), budget.epsilon
-        elif budget.rho is not None:
-            spent, allowed = loss.rho(), budget.rho
-        else:
-            spent, allowed = loss.mu(), budget.mu or 0
+        allowed = next(limit for limit in (budget.epsilon, budget.rho, budget.mu, 0) if limit is not None)
         least = max(rounded_down(allowed), 5e-324)
         value = -math.inf if spent <= 0 else math.log(spent) - math.log(least)
         value = min(value, 0.0) if spent <= allowed else max(value, 5e-324)
@@ -214,11 +208,9 @@ class _Search:
     def _rises(self, t: float, further: float) -> bool:
         """Whether the family itself loses more further on, and not only the bound, which may be loose there."""
         delta = rounded_down(self._budget.delta)
-        losses = (self._loss(t), self._loss(further))
-        if not delta or not all(isinstance(loss, PldLoss) for loss in losses):
+        if not delta or self._method != "pld":
             return True
-        here, there = (loss.estimate(delta) for loss in losses if isinstance(loss, PldLoss))
-        return there > here * (1 + _SLACK)
+        return self._guess(further, delta) > self._guess(t, delta) * (1 + _SLACK)
 
     def _final(self, answer: float, low: float, high: float, precision: float) -> float:
         """The answer with as few digits as the precision allows, confirmed at the accountant's own tolerance."""
@@ -229,7 +221,7 @@ class _Search:
             answer * (1 + precision * (math.ldexp(1.0, k) - 1)) for k in range(math.ceil(-math.log2(precision)) + 1)
         )
         for x in (*near, *just_above, *further):
-            if low <= x <= high and self._budget.covers(account(self._make(x), self._method, self._adjacency)):
+            if low <= x <= high and _covered(self._make(x), self._method, self._adjacency, self._budget):
                 return x
         raise self._unreachable(math.log(low), high)
 
@@ -249,6 +241,30 @@ class _Search:
             else "raise the budget, release less, or pass a larger high=; the family must get safer as its "
             "parameter grows.",
         )
+
+
+@lru_cache(maxsize=1024)
+def _estimate(event: Event, method: str, adjacency: Adjacency, delta: float) -> float:
+    """A fast estimate of epsilon, which carries no guarantee; remembered, since plans are often made again."""
+    loss = account(event, method, adjacency)
+    return loss.estimate(delta) if isinstance(loss, PldLoss) else math.inf
+
+
+@lru_cache(maxsize=1024)
+def _spent(event: Event, method: str, adjacency: Adjacency, budget: Budget) -> float:
+    """What an event costs in the measure of the budget, certified; remembered likewise."""
+    loss = account(event, method, adjacency)
+    if isinstance(loss, PldLoss):
+        loss = replace(loss, tolerance=max(loss.tolerance, _TOLERANCE))
+    if budget.epsilon is not None:
+        return loss.epsilon(budget.delta)
+    return loss.rho() if budget.rho is not None else loss.mu()
+
+
+@lru_cache(maxsize=1024)
+def _covered(event: Event, method: str, adjacency: Adjacency, budget: Budget) -> bool:
+    """Whether the budget covers the event at the accountant's own tolerance; remembered likewise."""
+    return budget.covers(account(event, method, adjacency))
 
 
 def _not_monotone(smaller: float, larger: float) -> CannotCalibrateError:

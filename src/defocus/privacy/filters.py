@@ -312,6 +312,10 @@ class Filter:
 
     def remaining(self, spent: Cost) -> Remaining:
         """What a single further release may cost, in words an analyst can use."""
+        return self._remaining(spent)
+
+    @lru_cache(maxsize=1024)  # noqa: B019  # a filter is small, and is asked again after each release
+    def _remaining(self, spent: Cost) -> Remaining:
         if self._used_up(spent):
             return Remaining(0.0, math.inf, 0.0)
         epsilon = self._largest(lambda t: self._allows(spent, Pure(t)))

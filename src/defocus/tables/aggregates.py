@@ -148,7 +148,10 @@ class Measured(Aggregate):
         exact = measuring.exact(self.statement(measuring), self.cells)
         noisy, how = mechanism.noisy(exact, bits, measuring.grid), f"{self.cell}, {mechanism.words}"
         columns = enumerate(self.titles(name))
-        return [replace(noisy, cells=noisy.cells[:, i : i + 1]).count(title, np.ones(1), how) for i, title in columns]
+        return [
+            replace(noisy, cells=noisy.cells[:, i : i + 1], source=f"column {title}").count(title, np.ones(1), how)
+            for i, title in columns
+        ]
 
 
 @final

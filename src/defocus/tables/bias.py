@@ -90,4 +90,4 @@ class Bias:
 
     @staticmethod
     def _with(column: AnswerColumn, low: Floats, high: Floats) -> AnswerColumn:
-        return replace(column, low=low, high=high, tails=Tails.UNKNOWN)
+        return replace(column, low=low, high=high, tails=Tails.UNKNOWN, noise=None)

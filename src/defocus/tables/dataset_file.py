@@ -13,7 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar, final
 
-from defocus.engines.postgresql import is_address
+from defocus.engines.origins import is_address
 from defocus.engines.schema import Kind, Value
 from defocus.engines.sources import fits
 from defocus.engines.spark.sessions import is_master

@@ -90,8 +90,10 @@ class Run:
         ranges = {text: (each.low, each.high) for text, each in found.items()}
         splits = [split.found(ranges) for split in measurements.splits]
         noisy = [
-            noise.noisy(cells, self.bits, plan.grid)
-            for cells, noise in zip(measuring.cells(splits) if splits else [], plan.splits, strict=True)
+            replace(noise.noisy(cells, self.bits, plan.grid), source=f"sums {place}")
+            for place, (cells, noise) in enumerate(
+                zip(measuring.cells(splits) if splits else [], plan.splits, strict=True)
+            )
         ]
         columns: dict[str, list[AnswerColumn]] = {}
         for name, statistic in measurements.statistics:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from defocus.answers import AnswerColumn, Tails
+from defocus.answers.noise_sources import Noise
 from defocus.errors import Number
 from defocus.mechanisms import Gaussian, Laplace
 from defocus.mechanisms.mechanism import add
@@ -206,10 +207,19 @@ class Noisy:
     words: str
     solution: npt.NDArray[np.float64] | None = None
     """What the noise is multiplied with in the cells, where their sum is exact; else each cell has noise of its own."""
+    source: str = ""
+    """Which measurement of the release it is, if the noise of each group is independent of that of the others."""
 
     def felt(self, coefficients: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """What each noise is multiplied with in a combination of cells; the last axis counts cells."""
         return coefficients if self.solution is None else coefficients @ self.solution
+
+    def noise(self, coefficients: npt.NDArray[np.float64], *, linear: bool) -> Noise | None:
+        """The noise of combinations of cells: a line of coefficients for each group, or one for all."""
+        if not self.source:
+            return None
+        factors = np.atleast_2d(self.felt(coefficients)) * math.sqrt(self.variance)
+        return Noise({self.source: factors} if factors.any() else {}, self.width, linear=linear)
 
     def count(self, name: str, coefficients: npt.NDArray[np.float64], how: str) -> AnswerColumn:
         """A number that is the cells multiplied with these coefficients."""
@@ -217,4 +227,7 @@ class Noisy:
         errors = np.full(len(values), np.sqrt(np.square(self.felt(coefficients)).sum() * self.variance))
         half = self.width * errors
         low, high = values - half, values + half
-        return AnswerColumn(name, values, errors, low, high, integral=True, how=how, tails=Tails.LOG_CONCAVE)
+        noise = self.noise(coefficients, linear=True)
+        return AnswerColumn(
+            name, values, errors, low, high, integral=True, how=how, tails=Tails.LOG_CONCAVE, noise=noise
+        )

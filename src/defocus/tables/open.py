@@ -9,8 +9,9 @@ from typing import Any, final
 
 import pyarrow as pa
 
-from defocus.engines.postgresql import is_address
+from defocus.engines.origins import is_address
 from defocus.engines.sources import Source, source, together
+from defocus.engines.untested import UntestedEngine
 from defocus.errors import InvalidParameterError, LedgerMismatchError, NotDeclaredError, UnknownColumnError
 from defocus.ledger import Ledger, Parts
 from defocus.ledger.anchors import AnchorFile
@@ -53,8 +54,8 @@ def open(  # noqa: A001  # reads as dp.open
 
     Args:
         data: a path, a glob or a list of Parquet or CSV files; a DuckDB file or connection, a Spark session, or the
-            address of a PostgreSQL database (``postgresql://…``), with ``table=``; a pandas, polars, Arrow or Spark
-            table; or a dataset file, ``defocus.toml``, which says all the rest.
+            address of a PostgreSQL or MariaDB database (``postgresql://…``, ``mysql://…``), with ``table=``; a pandas,
+            polars, Arrow or Spark table; or a dataset file, ``defocus.toml``, which says all the rest.
         unit: what one person is: ``dp.user("patient_id")``, or ``dp.rows()`` where each row is one.
         budget: how much may ever be lost about one of them, by all releases together.
         ledger: where every charge is written down: a path, a PostgreSQL URL or an open ledger. Beside the data unless
@@ -78,7 +79,9 @@ def open(  # noqa: A001  # reads as dp.open
         anchor_file: a file that notices a deleted ledger or an older copy; beside the ledger by default, better on
             another disk.
         engine: a Spark session, or where Spark runs (``"spark://host:7077"``, ``"local[4]"``, ``"spark"``), which then
-            reads files itself, also those with paths such as ``s3a://…``. Unless told, the data decides.
+            reads files itself, also those with paths such as ``s3a://…``. Unless told, the data decides. For trials,
+            ``"untested:snowflake"``, ``"untested:bigquery"``, ``"untested:sqlserver"`` or ``"untested:trino"`` with a
+            connection of yours as ``data``.
         memory: how much memory the engine may use, such as "2GB".
         threads: how many threads the engine may use.
 
@@ -287,7 +290,7 @@ def _public(opened: Source) -> pa.Table:
 def _rows(opened: Source, unit: Unit, person: str | None) -> Rows:
     """The rows with the column that names the person, which another table may call ``person``."""
     if unit.kind in {"rows", "event"}:
-        return Rows(opened.engine, opened.relation, opened.schema, None)
+        return Rows(opened.engine, opened.relation, opened.schema, None, words=_warned(opened))
     if unit.kind != "user" or unit.column is None:
         raise InvalidParameterError(
             f"A table protects rows or people, not {unit}.", fix='pass unit=dp.user("patient_id") or unit=dp.rows().'
@@ -298,7 +301,12 @@ def _rows(opened: Source, unit: Unit, person: str | None) -> Rows:
     except UnknownColumnError as problem:
         problem.fix += ' Where the person has another name here, say so: unit=dp.user("…").' if person is None else ""
         raise
-    return Rows(named.engine, named.relation, named.schema, column)
+    return Rows(named.engine, named.relation, named.schema, column, words=_warned(opened))
+
+
+def _warned(opened: Source) -> tuple[str, ...]:
+    """What is said in every preview and answer of a table that is computed where nothing was tested."""
+    return (opened.engine.warning,) if isinstance(opened.engine, UntestedEngine) else ()
 
 
 def _place(data: Any, opened: Source, unit: Unit | None, budget: Budget | None) -> Path:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from sqlglot import exp
 
 from defocus.answers import AnswerColumn, PreviewColumn, Tails
+from defocus.answers.noise_sources import Noise
 from defocus.errors import Number
 from defocus.tables.aggregates import Aggregate
 from defocus.tables.noise import CellNoise, Noisy
@@ -295,12 +296,16 @@ class Statistic(Aggregate):
             return noisy.count(name, coefficients[0], how)
         sums = tuple(noisy.cells @ row for row in coefficients)
         values = moments.value(sums, split.values)
-        errors = _errors(moments.formula, sums, split.values, coefficients, noisy)
+        spread = _spread_over_cells(moments.formula, sums, split.values, coefficients)
+        errors = _errors(spread, noisy)
         low, high = moments.range(split.values)
         if moments.linear:
             half = noisy.width * errors
             ends = values - half, values + half
-            return AnswerColumn(name, values, errors, *ends, integral=False, how=how, tails=Tails.LOG_CONCAVE)
+            noise = noisy.noise(spread[:1], linear=True)
+            return AnswerColumn(
+                name, values, errors, *ends, integral=False, how=how, tails=Tails.LOG_CONCAVE, noise=noise
+            )
         # Where the noise could hide the whole group, a quotient says nothing beyond its range.
         few = sums[0] <= noisy.width * np.sqrt(np.square(noisy.felt(coefficients[0])).sum() * noisy.variance)
         unsure = few | ~np.isfinite(errors)
@@ -320,6 +325,7 @@ class Statistic(Aggregate):
             np.where(unsure, high, np.clip(ends[1], low, high)),
             integral=False,
             how=how,
+            noise=noisy.noise(np.where(unsure[:, None], np.nan, spread), linear=False),
         )
 
 
@@ -331,21 +337,25 @@ def expected(split: Split, rows: int) -> _Floats:
     return cells[None, :]
 
 
-def _errors(
-    formula: Formula, sums: tuple[_Floats, ...], values: tuple[Argument, ...], coefficients: _Floats, noisy: Noisy
+def _spread_over_cells(
+    formula: Formula, sums: tuple[_Floats, ...], values: tuple[Argument, ...], coefficients: _Floats
 ) -> _Floats:
-    """Standard errors by the derivatives of a formula; each sum is the cells multiplied with its coefficients."""
-    gradient = np.stack(slopes(formula, sums, values))
-    spread = np.einsum("mg,mc->gc", gradient, coefficients)
+    """The derivatives of a formula by the cells; each sum is the cells multiplied with its coefficients."""
+    return np.asarray(np.einsum("mg,mc->gc", np.stack(slopes(formula, sums, values)), coefficients))
+
+
+def _errors(spread: _Floats, noisy: Noisy) -> _Floats:
+    """Standard errors by derivatives."""
     return np.asarray(np.sqrt(np.square(noisy.felt(spread)).sum(axis=1) * noisy.variance))
 
 
 def _flat(sums: tuple[_Floats, ...], coefficients: _Floats, places: list[int], noisy: Noisy) -> npt.NDArray[np.bool_]:
     """Where the variance of a value, of which these are the sums, may be zero."""
     formula, own, unit = MOMENTS["variance"].formula, tuple(sums[place] for place in places), (Argument("", 0, 1),)
+    slope = _spread_over_cells(formula, own, unit, coefficients[places])
     with np.errstate(all="ignore"):
         spread = formula(own, unit)
-    return np.asarray(~(spread > noisy.width * _errors(formula, own, unit, coefficients[places], noisy)))
+    return np.asarray(~(spread > noisy.width * _errors(slope, noisy)))
 
 
 def _quotients(above: _Floats, below: _Floats, noisy: Noisy) -> tuple[_Floats, _Floats]:
@@ -362,7 +372,10 @@ def _quotients(above: _Floats, below: _Floats, noisy: Noisy) -> tuple[_Floats, _
 def _rooted(variance: AnswerColumn, noisy: Noisy) -> AnswerColumn:
     low, high = np.sqrt(variance.low), np.sqrt(variance.high)
     errors = np.where(np.isnan(variance.errors), np.nan, (high - low) / (2 * noisy.width))
-    return AnswerColumn(variance.name, np.sqrt(variance.values), errors, low, high, integral=False, how=variance.how)
+    with np.errstate(all="ignore"):
+        noise = None if not isinstance(variance.noise, Noise) else variance.noise.scaled(errors / variance.errors)
+    values = np.sqrt(variance.values)
+    return AnswerColumn(variance.name, values, errors, low, high, integral=False, how=variance.how, noise=noise)
 
 
 def _cells(split: Split) -> str:

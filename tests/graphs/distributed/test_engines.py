@@ -7,6 +7,7 @@ from typing import Any
 
 import psycopg
 import pyarrow as pa
+import pymysql
 import pytest
 from tests.graphs.distributed.worlds import (
     ODD_FLOATS,
@@ -70,6 +71,24 @@ def test_postgresql_counts_as_memory_does(
         with both(table(pairs, arrow), tmp_path, nodes=nodes, directed=directed, **at) as (here, there):
             assert differences(here, there) == []
             assert abs(there.edges().release(epsilon=100).value - there.edges().release(epsilon=100).value) < 5
+
+
+def test_mariadb_counts_as_memory_does(mariadb: str, tmp_path: Path) -> None:
+    pairs = lines(random.Random("mariadb"), TEXTS, ODD_TEXTS)
+    socket = mariadb.partition("unix_socket=")[2]
+    with (
+        pymysql.connect(unix_socket=socket, user="root", database="hospital", autocommit=True) as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute("CREATE OR REPLACE TABLE edges (u LONGTEXT, v LONGTEXT) CHARACTER SET utf8mb4")
+        cursor.executemany("INSERT INTO edges VALUES (%s, %s)", pairs)
+    at = {"elsewhere": mariadb, "engine": "mariadb", "table": "edges"}
+    for directed in (None, True):
+        with both(table(pairs, pa.string()), tmp_path, nodes=[*TEXTS[:4], "x", 5], directed=directed, **at) as (
+            here,
+            there,
+        ):
+            assert differences(here, there) == []
 
 
 def test_postgresql_lists_nodes_that_are_public(server: str, stored: Any, tmp_path: Path) -> None:

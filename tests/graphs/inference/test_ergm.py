@@ -113,7 +113,7 @@ def test_a_clustered_graph_has_coefficients_with_gwesp_and_none_with_triangles()
     assert not raw.converged
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_thousand_nodes_are_fitted() -> None:
     fit = fit_ergm(("edges", "gwesp"), np.array([6000.0, 3000.0]), np.zeros(2), 2000, seeded(3))
     assert fit.converged

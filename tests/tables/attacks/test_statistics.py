@@ -70,11 +70,14 @@ def truth(values: Any, condition: str) -> int:
     return sum(1 for x in number if x is not None and rules[condition](x))
 
 
+WAYS = [("file", "float64"), ("file", "float32"), ("view", "float64"), ("dataset", "float32")]
+OTHERS = [("view", "float32"), ("dataset", "float64")]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["file", "view", "dataset"])
-@pytest.mark.parametrize("kind", ["float64", "float32"])
+@pytest.mark.parametrize(("how", "kind"), [*WAYS, *(pytest.param(*each, marks=pytest.mark.long) for each in OTHERS)])
 @pytest.mark.parametrize("extra", list(EXTRA))
-def test_one_row_more_moves_no_other_row(tmp_path: Path, extra: str, kind: str, how: str) -> None:
+def test_one_row_more_moves_no_other_row(tmp_path: Path, extra: str, how: str, kind: str) -> None:
     values = np.array([5.0, np.nan] * 500 + EXTRA[extra]).astype(kind)
     table = opened(values, tmp_path, how).bound(rows=1)
     for condition in CONDITIONS:

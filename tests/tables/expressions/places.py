@@ -7,13 +7,15 @@ from typing import Any, Protocol
 
 import duckdb
 import psycopg
+import pyarrow as pa
 from sqlglot import exp
 
+from defocus.engines.mariadb import MariaDbEngine
 from defocus.engines.postgresql.dialect import lowered
 from defocus.tables import Kind
 from defocus.tables.expressions import Expression
 
-__all__ = ["DuckDbPlace", "Place", "PostgreSqlPlace"]
+__all__ = ["DuckDbPlace", "MariaDbPlace", "Place", "PostgreSqlPlace"]
 
 TYPES = {
     Kind.BOOLEAN: "BOOLEAN",
@@ -22,6 +24,16 @@ TYPES = {
     Kind.TEXT: "TEXT",
     Kind.DATE: "DATE",
     Kind.TIMESTAMP: "TIMESTAMP",
+}
+
+
+ARROW = {
+    Kind.BOOLEAN: pa.bool_(),
+    Kind.INTEGER: pa.int64(),
+    Kind.NUMBER: pa.float64(),
+    Kind.TEXT: pa.string(),
+    Kind.DATE: pa.date32(),
+    Kind.TIMESTAMP: pa.timestamp("us"),
 }
 
 
@@ -82,6 +94,43 @@ class PostgreSqlPlace:
     def _all(self, select: exp.Select) -> list[Any]:
         text = select.from_("t").order_by("place").sql("postgres")
         return [value for (value,) in self.connection.execute(text).fetchall()]
+
+
+class MariaDbPlace:
+    """As the engine reads a table that travels with the statement; dates beyond the calendar are NULL by then."""
+
+    def __init__(self, columns: Mapping[str, Kind], server: str) -> None:
+        self.columns = columns
+        self.engine = MariaDbEngine(server)
+
+    def close(self) -> None:
+        self.engine.close()
+
+    def ask(self, rows: Sequence[Sequence[Any]], read: Expression) -> tuple[list[Any], list[int]]:
+        cells = {
+            name: pa.array([_held(row[i]) for row in rows], ARROW[kind])
+            for i, (name, kind) in enumerate(self.columns.items())
+        }
+        table = self.engine.publish("t", pa.table({**cells, "place": list(range(len(rows)))}))
+        relation = self.engine.canonical(table, {})
+        values = self._all(relation, read.sql, None)
+        kept = (
+            self._all(relation, exp.column("place", quoted=True), read.condition) if read.kind is Kind.BOOLEAN else []
+        )
+        self.engine.withdraw(table)
+        return values, kept
+
+    def _all(self, relation: exp.Select, sql: exp.Expression, condition: exp.Expression | None) -> list[Any]:
+        select = exp.select(exp.alias_(sql.copy(), "v", quoted=True)).from_(relation.subquery("t"))
+        if condition is not None:
+            select = select.where(condition.copy())
+        ordered = select.order_by(exp.Ordered(this=exp.column("place", quoted=True), nulls_first=True))
+        return list(self.engine.run(ordered)["v"].to_pylist())
+
+
+def _held(cell: Any) -> Any:
+    """A cell that Arrow can hold."""
+    return None if cell in {"infinity", "-infinity", "10000-01-01", "0044-03-15 (BC)"} else cell
 
 
 def _declared(columns: Mapping[str, Kind], collation: str) -> str:

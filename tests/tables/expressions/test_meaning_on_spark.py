@@ -117,9 +117,12 @@ def rows() -> list[dict[str, Any]]:
     return [row for some in drawn(ROWS, 25) for row in some][:40]
 
 
-def test_an_expression_means_in_spark_what_the_reference_says(engine: SparkEngine, rows: list[dict[str, Any]]) -> None:
+@pytest.mark.parametrize("number", [17, pytest.param(60, marks=pytest.mark.long)])
+def test_an_expression_means_in_spark_what_the_reference_says(
+    engine: SparkEngine, rows: list[dict[str, Any]], number: int
+) -> None:
     kinds = [kind for kind in Kind if kind is not Kind.OTHER]
-    check(engine, [tree for kind in kinds for tree in drawn(trees(kind), 40)], rows, roughly=False)
+    check(engine, [tree for kind in kinds for tree in drawn(trees(kind), number)], rows, roughly=False)
 
 
 def test_transcendental_functions_are_null_outside_their_domains(

@@ -58,3 +58,8 @@ def exact(table: Table, text: str, **more: Any) -> dict[str, list[Any]]:
     answer = table.bound(rows=16).sql(text, epsilon=10**5, **more)
     columns: dict[str, list[Any]] = {name: key.to_pylist() for name, key in answer.keys.items()}
     return columns | {column.name: [round(value, 1) + 0.0 for value in column.values] for column in answer.columns}
+
+
+def charges(table: Table) -> int:
+    """How often the ledger was charged."""
+    return sum(entry.kind == "charge" for entry in table.ledger.entries())

@@ -8,8 +8,9 @@ from typing import Any, final
 import duckdb
 import pyarrow as pa
 
+from defocus.engines import mariadb, postgresql
 from defocus.engines.frames import library
-from defocus.engines.postgresql import is_address
+from defocus.engines.origins import is_address
 from defocus.engines.schema import Kind
 from defocus.engines.sources import Source
 from defocus.engines.sources import source as rows_of
@@ -26,7 +27,7 @@ from defocus.privacy.units import Unit
 
 __all__ = ["EngineEdges", "engine_edges", "in_engine", "supported"]
 
-_DUCKDB, _POSTGRESQL = "duckdb", "postgresql"
+_DUCKDB, _SERVERS = "duckdb", ("postgresql", "mariadb")
 _HERE = ("networkx", "igraph", "scipy", "numpy")
 
 
@@ -62,6 +63,16 @@ class EngineEdges:
             )
 
 
+def _server(data: Any) -> str | None:
+    return next(
+        (name for name, said in zip(_SERVERS, (postgresql, mariadb), strict=True) if said.is_address(data)), None
+    )
+
+
+def _named(engine: Any) -> str | None:
+    return engine if isinstance(engine, str) and engine in _SERVERS else None
+
+
 def in_engine(data: Any, engine: Any) -> bool:
     """Whether edges stay in an engine: where one is named, or nothing else can hold the data."""
     there = is_address(data) or is_frame(data) or is_session(data) or isinstance(data, duckdb.DuckDBPyConnection)
@@ -80,16 +91,16 @@ def engine_edges(
     """The edges that ``data`` holds, in the engine that is named or that holds them. No row is read.
 
     Args:
-        data: what tables can be opened from: Parquet or CSV files, a DuckDB file or connection, a PostgreSQL address,
-            an Arrow, pandas or polars table, a Spark data frame or session.
-        engine: "duckdb", "postgresql", a Spark session, or where Spark runs.
+        data: what tables can be opened from: Parquet or CSV files, a DuckDB file or connection, a server's address, an
+            Arrow, pandas or polars table, a Spark data frame or session.
+        engine: "duckdb", "postgresql", "mariadb", a Spark session, or where Spark runs.
         ends: the names of the two columns that hold the ends of edges.
         table: which table of a database.
         memory: how much memory DuckDB may use.
         threads: how many threads it may use.
     """
     _check(data, engine)
-    spark = None if engine in (_DUCKDB, _POSTGRESQL) else engine
+    spark = None if engine in (_DUCKDB, *_SERVERS) else engine
     rows = rows_of(data, table=table, engine=spark, memory=memory, threads=threads)
     try:
         written = _is_written(rows)
@@ -158,15 +169,15 @@ def _is_written(rows: Source) -> bool:
 
 def _check(data: Any, engine: Any) -> None:
     """Refuse what is not an engine, one that cannot reach the data, and data that is in memory anyway."""
-    supported_here = engine is None or engine in (_DUCKDB, _POSTGRESQL) or is_session(engine) or is_master(engine)
+    supported_here = engine is None or engine in (_DUCKDB, *_SERVERS) or is_session(engine) or is_master(engine)
     if not supported_here:
         raise SourceError(
             f"engine= is {engine!r:.60}, which is no engine.",
-            fix='pass "duckdb", "postgresql", a Spark session, or where Spark runs, such as "spark://host:7077"; or'
-            " leave it out, so that edges are read into memory.",
+            fix='pass "duckdb", "postgresql", "mariadb", a Spark session, or where Spark runs, such as'
+            ' "spark://host:7077"; or leave it out, so that edges are read into memory.',
         )
     elsewhere = is_address(data) or is_frame(data) or is_session(data)
-    if (engine == _DUCKDB and elsewhere) or ((engine == _POSTGRESQL) != is_address(data) and engine is not None):
+    if (engine == _DUCKDB and elsewhere) or (_server(data) != _named(engine) and engine is not None):
         raise SourceError(
             f'engine="{engine!s:.40}" cannot compute where these edges are.',
             fix="leave engine= out, so that the data decides; or export the edges to Parquet.",

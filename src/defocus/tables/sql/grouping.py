@@ -45,7 +45,7 @@ def grouped(tree: exp.Select, scope: Scope) -> tuple[Scope, tuple[Key, ...]]:
     items = list(tree.expressions)
     wanted = list(clause.expressions)
     if clause.args.get("all"):
-        wanted = [_inner(item) for item in items if not any(is_aggregate(node) for node in item.walk())]
+        wanted = [_inner(item) for item in items if not any(map(_is_of_groups, item.walk()))]
     extended, keys = scope, list[Key]()
     for node in wanted:
         name, expression = _meant(node, items, scope)
@@ -54,12 +54,16 @@ def grouped(tree: exp.Select, scope: Scope) -> tuple[Scope, tuple[Key, ...]]:
             column = scope.column(expression)
             name = column.name if column.name.casefold() == name.casefold() else name
         else:
-            extended, column = extended.derived(name, expression)
+            extended, column = extended.key(name, expression)
         key = Key(name, column, key_tree)
         if any(key.text == other.text for other in keys):
             raise InvalidParameterError(f"{name!r:.60} is twice in GROUP BY.", fix="name each key once.")
         keys.append(key)
     return extended, tuple(keys)
+
+
+def _is_of_groups(node: exp.Expr) -> bool:
+    return is_aggregate(node) or isinstance(node, exp.Window)
 
 
 def ordinal(node: exp.Literal, items: Sequence[exp.Expression], word: str) -> exp.Expression:

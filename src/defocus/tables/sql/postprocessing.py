@@ -1,205 +1,52 @@
-"""Arithmetic over released columns: post-processing, with intervals where they follow from those of the columns.
+"""What is done to released numbers: formulas, windows, HAVING, QUALIFY, ORDER BY, LIMIT, and SELECTs over them.
 
-Error:
-    A formula a*x + b of one released column has its error and its interval, scaled. For more columns, each interval
-    is widened by 1 + ln k / ln 20 for k columns, and the formula is evaluated over intervals. Noise whose density is
-    log-concave and symmetric has P(|X| > c h) <= P(|X| > h)^c, so that each widened interval fails with
-    probability at most 0.05/k, and all hold together with 95 %. This counts for counts and sums; quotients such as
-    means come with intervals that are themselves approximate. No standard error is given.
+All of it is post-processing. The released table goes into a DuckDB of its own
+(:mod:`defocus.answers.released_table`), and errors and intervals follow as :mod:`defocus.answers.propagation` says.
 """
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from scipy import sparse
 from sqlglot import exp
 
 from defocus.answers import PICKED, AnswerColumn, Released
-from defocus.answers.columns import Floats
+from defocus.answers.derivation import computed, remarks
+from defocus.answers.propagation import Affine, Propagation, affine, numbers
+from defocus.answers.propagation import references as referred
+from defocus.answers.released_table import ReleasedTable, window_parts
 from defocus.answers.rules import rules_of
-from defocus.engines.engine import Engine
 from defocus.engines.schema import Column, Kind, Schema
-from defocus.engines.syntax import column, named
-from defocus.errors import WrongKindError
+from defocus.errors import InvalidParameterError, WrongKindError
 from defocus.tables.expressions import typed
-from defocus.tables.sql.bounds import number
 
-__all__ = ["Finish", "Linear", "Order", "Output", "computed", "linear", "references"]
+__all__ = ["Finish", "Order", "Output", "Regroup", "kind_of", "linear", "references"]
 
-
-_Ends: TypeAlias = tuple[Floats, Floats]
-_MOST_PLACES = 15
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Linear:
-    """``factor`` times one released column, plus ``shift``."""
-
-    reference: str
-    factor: float
-    shift: float
-
-
-def references(tree: exp.Expression) -> list[str]:
-    """The released columns in a formula, each once."""
-    return list(dict.fromkeys(column.name for column in tree.find_all(exp.Column) if column.name.startswith("a")))
-
-
-def linear(tree: exp.Expression) -> Linear | None:
-    """The formula as a multiple of one released column, if it is one."""
-    while isinstance(tree, exp.Paren):
-        tree = tree.this
-    if isinstance(tree, exp.Column):
-        return Linear(tree.name, 1.0, 0.0) if tree.name.startswith("a") else None
-    if isinstance(tree, exp.Neg):
-        return _scaled(linear(tree.this), -1.0)
-    return _with_constant(tree) if isinstance(tree, exp.Add | exp.Sub | exp.Mul | exp.Div) else None
-
-
-def _with_constant(tree: exp.Binary) -> Linear | None:
-    """A sum, difference, product or quotient of a linear formula and a constant."""
-    left, right = number(tree.this), number(tree.expression)
-    constant = right if left is None else left
-    inner = linear(tree.this if left is None else tree.expression)
-    if constant is None or inner is None or (isinstance(tree, exp.Div) and not right):
-        return None
-    if isinstance(tree, exp.Mul | exp.Div):
-        return _scaled(inner, float(constant) if isinstance(tree, exp.Mul) else 1 / float(constant))
-    if isinstance(tree, exp.Sub):
-        negative = Linear(inner.reference, -inner.factor, -inner.shift)
-        inner, constant = (inner, -constant) if left is None else (negative, constant)
-    return Linear(inner.reference, inner.factor, inner.shift + float(constant))
-
-
-def computed(
-    name: str, tree: exp.Expression, values: Floats, columns: Mapping[str, AnswerColumn], keys: Mapping[str, Floats]
-) -> AnswerColumn:
-    """A column of an answer that is a formula of released ones; its values were computed already."""
-    scaled = linear(tree)
-    with np.errstate(all="ignore"):
-        return _multiple(name, scaled, values, columns) if scaled else _combined(name, tree, values, columns, keys)
-
-
-def _multiple(name: str, scaled: Linear, values: Floats, columns: Mapping[str, AnswerColumn]) -> AnswerColumn:
-    column = columns[scaled.reference]
-    ends = np.sort(np.stack([scaled.factor * end + scaled.shift for end in (column.low, column.high)]), axis=0)
-    how = f"computed from {column.name}: {column.how}"
-    errors, tails = abs(scaled.factor) * column.errors, column.tails
-    return AnswerColumn(name, values, errors, ends[0], ends[1], integral=False, how=how, tails=tails)
-
-
-def _combined(
-    name: str, tree: exp.Expression, values: Floats, columns: Mapping[str, AnswerColumn], keys: Mapping[str, Floats]
-) -> AnswerColumn:
-    used = references(tree)
-    ends = _widened([columns[reference] for reference in used], used) | {
-        key: (exact, exact) for key, exact in keys.items()
-    }
-    low, high = _ends(tree, ends)
-    holds = np.isfinite(low) & np.isfinite(high) & (low <= values) & (values <= high)
-    together = f"; the interval holds for all {len(used)} together" if len(used) > 1 else ""
-    return AnswerColumn(
-        name,
-        values,
-        np.full(len(values), np.nan),
-        np.where(holds, low, np.nan),
-        np.where(holds, high, np.nan),
-        integral=False,
-        how=f"computed from {' and '.join(columns[reference].name for reference in used)}{together}",
-    )
-
-
-def _widened(columns: Sequence[AnswerColumn], names: Sequence[str]) -> dict[str, _Ends]:
-    wider = 1 + math.log(max(1, len(columns))) / math.log(20)
-    return {
-        name: (
-            column.values - wider * (column.values - column.low),
-            column.values + wider * (column.high - column.values),
-        )
-        for name, column in zip(names, columns, strict=True)
-    }
-
-
-def _scaled(inner: Linear | None, factor: float) -> Linear | None:
-    return None if inner is None else Linear(inner.reference, inner.factor * factor, inner.shift * factor)
-
-
-def _ends(tree: exp.Expression, ends: Mapping[str, _Ends]) -> _Ends:
-    """The formula over intervals; NaN where nothing is known."""
-    size = len(next(iter(ends.values()))[0])
-    if isinstance(tree, exp.Column):
-        return ends.get(tree.name, _unknown(size))
-    constant = number(tree)
-    if constant is not None:
-        return np.full(size, float(constant)), np.full(size, float(constant))
-    if isinstance(tree, exp.Round):
-        return _rounded(tree, ends, size)
-    rule = _RULES.get(type(tree))
-    if rule is None:
-        return _unknown(size)
-    low, high = rule(*(_ends(part, ends) for part in _operands(tree)))
-    return low, high
-
-
-def _rounded(tree: exp.Round, ends: Mapping[str, _Ends], size: int) -> _Ends:
-    """Rounding keeps order; what is rounded may move by one unit of the last place at most."""
-    places = number(tree.args["decimals"]) if tree.args.get("decimals") is not None else 0
-    if not isinstance(places, int) or abs(places) > _MOST_PLACES:
-        return _unknown(size)
-    low, high = _ends(tree.this, ends)
-    unit = 10.0**-places
-    return np.floor(low / unit) * unit, np.ceil(high / unit) * unit
-
-
-def _operands(tree: exp.Expression) -> list[exp.Expression]:
-    """What a rule works on: both sides of an operator, the argument of a function."""
-    return [tree.this, tree.expression] if isinstance(tree, exp.Binary) else [tree.this]
-
-
-def _times(a: _Ends, b: _Ends) -> _Ends:
-    products = np.stack([x * y for x in a for y in b])
-    return products.min(axis=0), products.max(axis=0)
-
-
-def _over(a: _Ends, b: _Ends) -> _Ends:
-    crosses = (b[0] <= 0) & (b[1] >= 0)
-    low, high = _times(a, (1 / b[1], 1 / b[0]))
-    return np.where(crosses, np.nan, low), np.where(crosses, np.nan, high)
-
-
-def _same(a: _Ends) -> _Ends:
-    """Of NULLIF(x, 0) and COALESCE(x, 0) too: where x is missing, so is the interval, or it misses the value."""
-    return a
-
-
-def _absolute(a: _Ends) -> _Ends:
-    nearest = np.clip(0.0, a[0], a[1])
-    return np.abs(nearest), np.maximum(np.abs(a[0]), np.abs(a[1]))
-
-
-_RULES: dict[type[exp.Expression], Callable[..., Any]] = {
-    exp.Paren: _same,
-    exp.Neg: lambda a: (-a[1], -a[0]),
-    exp.Add: lambda a, b: (a[0] + b[0], a[1] + b[1]),
-    exp.Sub: lambda a, b: (a[0] - b[1], a[1] - b[0]),
-    exp.Mul: _times,
-    exp.Div: _over,
-    exp.Nullif: _same,
-    exp.Coalesce: _same,
-    exp.Sqrt: lambda a: (np.sqrt(np.maximum(a[0], 0)), np.sqrt(a[1])),
-    exp.Exp: lambda a: (np.exp(a[0]), np.exp(a[1])),
-    exp.Ln: lambda a: (np.log(a[0]), np.log(a[1])),
-    exp.Abs: _absolute,
+_TYPES = {
+    Kind.BOOLEAN: pa.bool_(),
+    Kind.INTEGER: pa.int64(),
+    Kind.NUMBER: pa.float64(),
+    Kind.DATE: pa.date32(),
+    Kind.TIMESTAMP: pa.timestamp("us"),
 }
 
 
-def _unknown(size: int) -> _Ends:
-    return np.full(size, np.nan), np.full(size, np.nan)
+def references(tree: exp.Expression) -> list[str]:
+    """The released columns a0, a1, … in a formula, each once."""
+    return referred(tree, _released_in(tree))
+
+
+def linear(tree: exp.Expression) -> Affine | None:
+    """The formula as a multiple of one released column, if it is one."""
+    return affine(tree, _released_in(tree))
+
+
+def _released_in(tree: exp.Expression) -> list[str]:
+    return [column.name for column in tree.find_all(exp.Column) if column.name.startswith("a")]
 
 
 @final
@@ -242,80 +89,81 @@ class Finish:
     limit: int | None
     offset: int
     notes: tuple[str, ...]
+    qualify: tuple[exp.Expression, str] | None = None
 
     def checked(self) -> None:
         """Refuse formulas of a wrong kind; depends on the query alone."""
         for output in self.outputs:
-            kind = typed(output.tree, self._schema).kind
+            kind = self._kind(output.tree)
             if not kind.numeric:
                 raise WrongKindError(
                     f"{output.text[:60]} is of kind {kind}, but an answer holds numbers for each group.",
                     fix="select the number, and derive the rest from the answer.",
                 )
-        if self.having is not None and typed(self.having[0], self._schema).kind is not Kind.BOOLEAN:
-            raise WrongKindError("HAVING needs a condition.", fix="compare something: HAVING COUNT(*) > 100.")
+        for word, condition in (("HAVING", self.having), ("QUALIFY", self.qualify)):
+            if condition is not None and self._kind(condition[0]) is not Kind.BOOLEAN:
+                raise WrongKindError(f"{word} needs a condition.", fix=f"compare something: {word} COUNT(*) > 100.")
         for order in self.orders:
-            typed(order.tree, self._schema)
+            self._kind(order.tree)
+        trees = [output.tree for output in self.outputs] + [order.tree for order in self.orders]
+        trees += [] if self.qualify is None else [self.qualify[0]]
+        if any(tree.find(exp.Window) for tree in trees):
+            _tried(self._schema, trees)
 
-    def apply(self, answer: Released, engine: Engine, question: str) -> Released:
+    def apply(self, answer: Released, question: str) -> Released:
         """The answer as the query wants it."""
-        released = {reference: answer[name] for reference, name in self.held.items()}
-        arrays = self._made(answer, released, engine)
-        numbers = {
-            f"k{i}": arrays[f"k{i}"] for i, (_, kind) in enumerate(self.keys) if kind.numeric and f"k{i}" in arrays
-        }
-        columns = []
-        for i, output in enumerate(self.outputs):
-            if output.reference is not None:
-                columns.append(replace(released[output.reference], name=output.name))
-            else:
-                columns.append(computed(output.name, output.tree, arrays[f"o{i}"], released, numbers))
+        if self.having is not None and len(answer):
+            with self._table(answer) as table:
+                (kept,) = table.values([self.having[0]])
+            rows = np.flatnonzero(pc.fill_null(kept, False).to_numpy())
+            answer = answer.take(rows, f"only groups with {self.having[1]} kept; {PICKED}")
+        released = self._released(answer)
+        made = {f"o{i}": output.tree for i, output in enumerate(self.outputs) if output.reference is None}
+        columns, sorts, chosen = dict[str, AnswerColumn](), list[Any](), None
+        if made or self.orders or self.qualify is not None:
+            with self._table(answer) as table:
+                columns = dict(zip(made, computed(table, released, made), strict=True))
+                sorts = table.values([order.tree for order in self.orders])
+                chosen = None if self.qualify is None else table.values([self.qualify[0]])[0]
+        shown = [
+            replace(columns[f"o{i}"] if output.reference is None else released[output.reference], name=output.name)
+            for i, output in enumerate(self.outputs)
+        ]
         keys = dict(zip((name for name, _ in self.keys), answer.keys.values(), strict=True))
+        rules = rules_of((*answer.rules, *self.notes))
+        fresh = [column for column, output in zip(shown, self.outputs, strict=True) if output.reference is None]
+        processing = (*answer.processing, *remarks(fresh))
         finished = replace(
-            answer, keys=keys, columns=tuple(columns), question=question, rules=rules_of((*answer.rules, *self.notes))
+            answer, keys=keys, columns=tuple(shown), question=question, rules=rules, processing=processing
         )
-        return self._arranged(finished, arrays)
+        return self._arranged(finished, chosen, sorts)
 
     @property
     def _schema(self) -> Schema:
         keys = [Column(f"k{i}", kind) for i, (_, kind) in enumerate(self.keys)]
         return Schema([*keys, *(Column(reference, Kind.NUMBER) for reference in self.held)])
 
-    def _made(self, answer: Released, released: Mapping[str, AnswerColumn], engine: Engine) -> dict[str, Any]:
-        """Every formula, condition and order, computed by the engine from the released table alone."""
-        trees = {f"o{i}": output.tree for i, output in enumerate(self.outputs) if output.reference is None}
-        trees |= {} if self.having is None else {"having": self.having[0]}
-        trees |= {f"s{i}": order.tree for i, order in enumerate(self.orders)}
-        if not trees or not len(answer):
-            return {name: np.zeros(0) for name in trees}
-        columns: dict[str, Any] = {"i": pa.array(np.arange(len(answer)), pa.int64())}
-        columns |= {f"k{i}": values for i, values in enumerate(answer.keys.values())}
-        columns |= {reference: pa.array(noisy.values) for reference, noisy in released.items()}
-        published = engine.publish("released", pa.table(columns))
-        wanted = [named(typed(tree, self._schema).sql, name) for name, tree in trees.items()]
-        select = exp.select(named(column("i"), "i"), *wanted).from_(published, copy=False)
-        try:
-            table = engine.run(select.order_by(column("i"), copy=False))
-        finally:
-            engine.withdraw(published)
-        arrays: dict[str, Any] = {name: table.column(name) for name in trees}
-        for i, ((_, kind), key) in enumerate(zip(self.keys, answer.keys.values(), strict=True)):
-            if kind.numeric:
-                arrays[f"k{i}"] = key.cast(pa.float64()).to_numpy()
-        outputs = {name: values for name, values in arrays.items() if name.startswith("o")}
-        return arrays | {name: values.cast(pa.float64()).to_numpy() for name, values in outputs.items()}
+    def _kind(self, tree: exp.Expression) -> Kind:
+        return kind_of(tree, self._schema)
 
-    def _arranged(self, answer: Released, arrays: Mapping[str, Any]) -> Released:
+    def _released(self, answer: Released) -> dict[str, AnswerColumn]:
+        return {reference: answer[name] for reference, name in self.held.items()}
+
+    def _table(self, answer: Released) -> ReleasedTable:
+        keys = {f"k{i}": values for i, values in enumerate(answer.keys.values())}
+        return ReleasedTable({**keys, **{name: column.values for name, column in self._released(answer).items()}})
+
+    def _arranged(self, answer: Released, chosen: Any, sorts: Sequence[Any]) -> Released:
         if not len(answer):
             return answer
         kept = np.arange(len(answer))
-        if self.having is not None:
-            kept = np.flatnonzero(pc.fill_null(arrays["having"], False).to_numpy())
-            answer = answer.take(kept, f"only groups with {self.having[1]} kept; {PICKED}")
+        if self.qualify is not None:
+            kept = np.flatnonzero(pc.fill_null(chosen, False).to_numpy())
+            answer = answer.take(kept, f"only groups with {self.qualify[1]} kept; {PICKED}")
         if self.orders:
             order = pa.array(np.arange(len(kept)))
-            for i, by in reversed(list(enumerate(self.orders))):
-                values = arrays[f"s{i}"].take(pa.array(kept)).take(order)
+            for by, sort in reversed(list(zip(self.orders, sorts, strict=True))):
+                values = sort.take(pa.array(kept)).take(order)
                 order = order.take(_sorted(values, by))
             picked = f"; {PICKED}" if self.limit is not None or self.offset else ""
             answer = answer.take(order.to_numpy(), f"ordered by {', '.join(map(_words, self.orders))}{picked}")
@@ -324,6 +172,125 @@ class Finish:
                 np.arange(min(self.offset, len(answer)), len(answer)), f"the first {self.offset} groups skipped"
             )
         return answer if self.limit is None else answer.head(self.limit)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Regroup:
+    """WHERE, GROUP BY and aggregates of a SELECT over released groups; trees name these as those of a Finish do."""
+
+    condition: tuple[exp.Expression, str] | None
+    keys: tuple[tuple[str, exp.Expression], ...]
+    aggregates: Mapping[str, exp.Expression] | None
+    """By the name of the column; None where the groups stay as they are."""
+
+    def checked(self, schema: Schema) -> None:
+        """Refuse what has no meaning; depends on the query alone."""
+        if self.condition is not None and kind_of(self.condition[0], schema) is not Kind.BOOLEAN:
+            raise WrongKindError("WHERE needs a condition.", fix="compare something: WHERE n > 100.")
+        for tree in (self.aggregates or {}).values():
+            for part in _parts_of(exp.Window(this=tree, over="OVER")):
+                kind_of(part, schema)
+        with ReleasedTable(_empty(schema)) as table:
+            self._grouped(table)
+
+    def apply(self, answer: Released) -> Released:
+        """The answer with the groups and aggregates that the SELECT asks for."""
+        released = {f"a{i}": column for i, column in enumerate(answer.columns)}
+        if self.condition is not None and len(answer):
+            with self._table(answer) as table:
+                (kept,) = table.values([self.condition[0]])
+            rows = np.flatnonzero(pc.fill_null(kept, False).to_numpy())
+            noisy = f"; {PICKED}" if referred(self.condition[0], list(released)) else ""
+            answer = answer.take(rows, f"only groups with {self.condition[1]} kept{noisy}")
+        if self.aggregates is None:
+            return answer
+        released = {f"a{i}": column for i, column in enumerate(answer.columns)}
+        with self._table(answer) as table:
+            found = self._grouped(table)
+            propagation, columns = Propagation(table, released), []
+            for i, (name, tree) in enumerate(self.aggregates.items()):
+                function, _, _ = window_parts(exp.Window(this=tree, over="OVER"))
+                weights = _members(found.column(f"l{i}"), len(answer))
+                columns.append(propagation.aggregated(name, function, numbers(found.column(f"v{i}")), weights))
+        keys = {name: found.column(f"g{i}") for i, (name, _) in enumerate(self.keys)}
+        why = f"computed from {len(answer)} released groups"
+        processing = (*answer.processing, why, *remarks(columns))
+        return replace(answer, keys=keys, columns=tuple(columns), processing=processing, figure="bars")
+
+    def _table(self, answer: Released) -> ReleasedTable:
+        keys = {f"k{i}": values for i, values in enumerate(answer.keys.values())}
+        return ReleasedTable({**keys, **{f"a{i}": column.values for i, column in enumerate(answer.columns)}})
+
+    def _grouped(self, table: ReleasedTable) -> pa.Table:
+        """Keys g0, …, values v0, … of the aggregates, and lists l0, … of the entries in each."""
+        shown = [exp.alias_(tree.copy(), f"g{i}", quoted=True) for i, (_, tree) in enumerate(self.keys)]
+        for i, tree in enumerate((self.aggregates or {}).values()):
+            listed = exp.Filter(this=exp.ArrayAgg(this=table.place), expression=exp.Where(this=_present(tree)))
+            shown += [exp.alias_(tree.copy(), f"v{i}", quoted=True), exp.alias_(listed, f"l{i}", quoted=True)]
+        if not shown:
+            return pa.table({})
+        places = [exp.column(f"g{i}", quoted=True) for i in range(len(self.keys))]
+        select = exp.select(*shown).from_("released")
+        return table.run(select.group_by(*places).order_by(*places) if places else select)
+
+
+def kind_of(tree: exp.Expression, schema: Schema) -> Kind:
+    """The kind of a formula, in which each window function is a number; what is inside of it is checked as well."""
+    root = exp.paren(tree.copy())
+    for window in list(root.find_all(exp.Window)):
+        for part in _parts_of(window):
+            typed(part, schema)
+        window.replace(exp.column("w", quoted=True))
+    return typed(root.this, Schema([*schema, Column("w", Kind.NUMBER)])).kind
+
+
+def _parts_of(window: exp.Window) -> Iterator[exp.Expression]:
+    """The expressions over one entry in a window function."""
+    function, condition, _ = window_parts(window)
+    arguments = [part for name, part in function.args.items() if name != "offset"]
+    order = window.args.get("order")
+    parts = [*arguments, *(window.args.get("partition_by") or []), condition]
+    parts += [] if order is None else [each.this for each in order.expressions]
+    for part in parts:
+        for each in part if isinstance(part, list) else [part]:
+            inner = each.expressions[0] if isinstance(each, exp.Distinct) else each
+            if isinstance(inner, exp.Expression) and not isinstance(inner, exp.Star | exp.Literal):
+                yield inner.copy()
+
+
+def _present(tree: exp.Expression) -> Any:
+    """Whether an entry is in an aggregate."""
+    function, condition, _ = window_parts(exp.Window(this=tree.copy(), over="OVER"))
+    tests: list[Any] = [] if condition is None else [exp.paren(condition)]
+    if isinstance(function.this, exp.Expression) and not isinstance(function.this, exp.Star | exp.Distinct):
+        tests.append(exp.Not(this=exp.Is(this=exp.paren(function.this.copy()), expression=exp.Null())))
+    made: Any = exp.and_(*tests) if tests else exp.true()
+    return made
+
+
+def _members(lists: Any, size: int) -> Any:
+    """Which entries are in each group, as a matrix of ones."""
+    entries = [each or [] for each in lists.to_pylist()]
+    lines = np.repeat(np.arange(len(entries)), [len(each) for each in entries])
+    places = np.array([place for each in entries for place in each], np.int64)
+    return sparse.csr_array((np.ones(len(places)), (lines, places)), shape=(len(entries), size))
+
+
+def _empty(schema: Schema) -> dict[str, Any]:
+    return {column.name: pa.array([], _TYPES.get(column.kind, pa.string())) for column in schema}
+
+
+def _tried(schema: Schema, trees: Sequence[exp.Expression]) -> None:
+    """Refuse what DuckDB cannot compute of released numbers, before anything is charged."""
+    with ReleasedTable(_empty(schema)) as table:
+        try:
+            table.values(trees)
+        except InvalidParameterError as problem:
+            why = problem.what
+        else:
+            return
+    raise InvalidParameterError(why, fix="write window functions over keys and aggregates, as DuckDB knows them.")
 
 
 def _sorted(values: Any, order: Order) -> Any:

@@ -14,7 +14,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from defocus.answers import Preview, PreviewColumn, Released
 from defocus.answers.rules import rules_of
-from defocus.engines.schema import Column, Schema
+from defocus.engines.schema import Column, Kind
 from defocus.errors import (
     DefocusError,
     InvalidParameterError,
@@ -27,13 +27,16 @@ from defocus.errors import (
 )
 from defocus.noise import Bits
 from defocus.tables.aggregates import Aggregate
+from defocus.tables.expressions import expression, squeezed, typed
+from defocus.tables.expressions.parser import at
+from defocus.tables.expressions.ranges import is_whole
 from defocus.tables.keys import Keys
 from defocus.tables.planner import Plan
 from defocus.tables.query import Query, printable
 from defocus.tables.rows import Rows
-from defocus.tables.sql.bounds import conjuncts, domain, interval
-from defocus.tables.sql.parser import DIALECT, written
-from defocus.tables.sql.postprocessing import Finish, Output, linear, references
+from defocus.tables.sql.bounds import conjuncts
+from defocus.tables.sql.parser import DIALECT, canonical, written
+from defocus.tables.sql.postprocessing import Finish, Output, Regroup, linear, references
 
 __all__ = ["Ask", "Named", "Scope", "SqlQuery", "matching", "plain", "unused"]
 
@@ -57,6 +60,8 @@ class SqlQuery:
     text: str
     unknown: tuple[str, ...] = ()
     """Keys of which nobody said what values they have."""
+    outer: tuple[tuple[Regroup, Finish], ...] = ()
+    """SELECTs over the released groups, the innermost first."""
 
     @property
     def question(self) -> str:
@@ -65,6 +70,9 @@ class SqlQuery:
 
     def __repr__(self) -> str:
         return f"SqlQuery({printable(self.text)})"
+
+    def _repr_html_(self) -> str:
+        return self.query.page(self.text)
 
     def plan(self, *, epsilon: Number, delta: Number | None = None) -> Plan:
         """Which measurements would be made, with which noise."""
@@ -77,6 +85,8 @@ class SqlQuery:
         seen = self.query.preview(epsilon=epsilon, delta=delta)
         by_name = {column.name: column for column in seen.columns}
         columns = tuple(self._foreseen(output, by_name) for output in self.finish.outputs)
+        for regroup, finish in self.outer:
+            columns = tuple(_computed(output, finish.held, regroup.aggregates, columns) for output in finish.outputs)
         return replace(seen, columns=columns, question=self.text, rules=rules_of((*seen.rules, *self.finish.notes)))
 
     def release(
@@ -95,7 +105,7 @@ class SqlQuery:
         if purpose is None and self.query.ledger.purposes is None:
             purpose = printable(self.text)[:200]
         try:
-            answer = self.query.release(
+            answer = replace(self.query, text=self.text).release(
                 epsilon=epsilon, delta=delta, purpose=purpose, who=who, request=request, bits=bits, progress=progress
             )
         except NotRecordedError as problem:
@@ -105,9 +115,13 @@ class SqlQuery:
 
     def _finished(self, answer: Released) -> Released:
         try:
-            return self.finish.apply(answer, self.query.rows.engine, self.text)
-        except DefocusError as problem:
-            why = problem.what
+            finished = self.finish.apply(answer, self.text)
+            for regroup, finish in self.outer:
+                finished = finish.apply(regroup.apply(finished), self.text)
+        except Exception as problem:  # noqa: BLE001  # whatever it is, what was paid for is not lost
+            why = problem.what if isinstance(problem, DefocusError) else type(problem).__name__
+        else:
+            return finished
         raise NotFinishedError(answer, why=why)
 
     def _foreseen(self, output: Output, by_name: Mapping[str, PreviewColumn]) -> PreviewColumn:
@@ -115,7 +129,7 @@ class SqlQuery:
         scaled = linear(output.tree)
         if scaled is None:
             names = [self.finish.held[reference] for reference in references(output.tree)]
-            return PreviewColumn(output.name, f"computed from {' and '.join(names)}")
+            return PreviewColumn(output.name, f"computed from {' and '.join(names) or 'keys'}")
         column, factor = by_name[self.finish.held[scaled.reference]], abs(scaled.factor)
         return PreviewColumn(
             output.name,
@@ -136,6 +150,20 @@ class SqlQuery:
                     :600
                 ],
             )
+
+
+def _computed(
+    output: Output,
+    held: Mapping[str, str],
+    aggregates: Mapping[str, exp.Expression] | None,
+    columns: Sequence[PreviewColumn],
+) -> PreviewColumn:
+    """What is known beforehand of a column of a SELECT over released groups: as it was, or what it is computed from."""
+    by_name = {column.name: column for column in columns}
+    if aggregates is None and output.reference is not None:
+        return replace(by_name[held[output.reference]], name=output.name)
+    names = [held[reference] for reference in references(output.tree)]
+    return PreviewColumn(output.name, f"computed from {' and '.join(names) or 'released groups'}")
 
 
 _SIMPLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -180,6 +208,10 @@ class Scope:
 
     def column(self, node: exp.Column) -> Column:
         """The column that is meant."""
+        with at(node):
+            return self._column(node)
+
+    def _column(self, node: exp.Column) -> Column:
         column = self.find(node)
         if column is not None:
             return column
@@ -197,7 +229,10 @@ class Scope:
 
         def renamed(part: exp.Expression) -> exp.Expression:
             if isinstance(part, exp.Column):
-                return plain(self.column(part).name)
+                column = plain(self.column(part).name)
+                column.meta.update(part.meta)
+                column.this.meta.update(part.this.meta)
+                return column
             if not _is_clamp(part):
                 return part
             if any(inner is not part and _is_clamp(inner) for inner in part.walk()):
@@ -209,24 +244,35 @@ class Scope:
         return node.copy().transform(renamed, copy=False)
 
     def text(self, node: exp.Expression) -> str:
-        """The tree as text about the columns of the rows."""
-        return written(self.resolved(node))
+        """The tree as text about the columns of the rows, which is read as exactly this tree.
+
+        What is refused is refused of the tree as it was written. In parentheses a text is not the name of a column.
+        """
+        tree = self.resolved(node)
+        text, meant = written(tree), typed(tree, self.rows.schema)
+        names = {squeezed(column.name) for column in self.rows.schema}
+        while squeezed(text) in names and not (isinstance(tree, exp.Column) and text == tree.name):
+            text = f"({text})"
+        if expression(text, self.rows.schema).sql != meant.sql:
+            raise UnsupportedSqlError(
+                f"{canonical(node)[:60]}", why="it cannot be written for every engine", fix="write it in other words."
+            )
+        return text
 
     def derived(self, name: str, node: exp.Expression) -> tuple["Scope", Column]:
         """The scope with one more column of the rows, called as wanted if that is free.
 
         What its form tells about its values counts as declared: the constants of a CASE, the months of a year.
         """
-        tree = self.resolved(node)
         free = unused(name, self.rows.schema.names)
-        rows = self.rows.derive({free: written(tree)})
-        column, ends = rows.schema[free], interval(tree, self.rows.schema)
-        if column.kind.numeric and ends is not None and ends[0] < ends[1]:
-            column = replace(column, low=ends[0], high=ends[1])
-        values = domain(tree, column) if column.kind.countable else None
-        column = replace(column, values=None if values is None else tuple(values))
-        schema = Schema(column if other.name == free else other for other in rows.schema)
-        return replace(self, rows=replace(rows, schema=schema)), column
+        rows = self.rows.derive({free: self.text(node)})
+        return replace(self, rows=rows), rows.schema[free]
+
+    def key(self, name: str, node: exp.Expression) -> tuple["Scope", Column]:
+        """Likewise, to group by: whole numbers that are held as floats, such as FLOOR(x / 500) * 500, are integers."""
+        tree, schema = self.resolved(node), self.rows.schema
+        floats = typed(tree, schema).kind is Kind.NUMBER and is_whole(tree, schema)
+        return self.derived(name, exp.Cast(this=node.copy(), to=exp.DataType.build("BIGINT")) if floats else node)
 
     def where(self, node: exp.Expression) -> "Scope":
         """Only the rows for which a condition holds."""
@@ -290,5 +336,6 @@ def _is_clamp(node: exp.Expr) -> bool:
 
 def _clamped(x: exp.Expression, low: exp.Expression, high: exp.Expression) -> exp.Expression:
     """CLAMP(x, low, high), which engines lack, in words that they have; NULL stays NULL."""
-    inner = exp.Least(this=exp.Greatest(this=x.copy(), expressions=[low]), expressions=[high])
+    above = exp.Greatest(this=x.copy(), expressions=[low], ignore_nulls=True)
+    inner = exp.Least(this=above, expressions=[high], ignore_nulls=True)
     return exp.Case(ifs=[exp.If(this=exp.Not(this=exp.Is(this=exp.Paren(this=x), expression=exp.Null())), true=inner)])

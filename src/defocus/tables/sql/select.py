@@ -14,15 +14,18 @@ from defocus.answers.columns import checked_names
 from defocus.engines.schema import Kind
 from defocus.errors import InvalidParameterError, UnsupportedSqlError, count
 from defocus.tables.contribution import FIND
+from defocus.tables.expressions.parser import at
+from defocus.tables.expressions.ranges import may_be_null
 from defocus.tables.keys import DECLARED, EVERYTHING, Keys, declared_keys, key_columns, public_keys
 from defocus.tables.sql.aggregates import Asked, Calls, free, is_aggregate
 from defocus.tables.sql.bounds import listed
 from defocus.tables.sql.grouping import Key, grouped, ordinal
-from defocus.tables.sql.parser import canonical, only, select
+from defocus.tables.sql.parser import canonical, only, select, window_refusal
 from defocus.tables.sql.person_features import inside_aggregates
 from defocus.tables.sql.postprocessing import Finish, Order, Output, references
 from defocus.tables.sql.query import Ask, Scope, SqlQuery, matching
 from defocus.tables.sql.relations import Catalogue, from_clause
+from defocus.tables.sql.released import ReleasedAsked, ReleasedCalls, ReleasedScope, released_source
 
 __all__ = ["chosen_keys", "read"]
 
@@ -32,7 +35,8 @@ def chosen_keys(
 ) -> tuple[Keys | None, tuple[str, ...]]:
     """The groups, and the keys of which nobody said what values they have.
 
-    What was given beside the query comes first, then what WHERE lists, then domains of columns and expressions.
+    What was given beside the query comes first, then what WHERE lists, then domains of columns and expressions. Where a
+    CASE has no ELSE, those for whom no branch holds are a group, as in SQL.
     """
     by_rule = isinstance(given, str) and given == DECLARED
     if not keys:
@@ -52,11 +56,20 @@ def chosen_keys(
         column if values is None else replace(column, values=tuple(values))
         for column, values in zip(columns, shown, strict=True)
     ]
+    grouping = [
+        replace(column, values=(*column.values, None))
+        if column.values and values is None and may_be_null(key.tree)
+        else column
+        for column, values, key in zip(grouping, shown, keys, strict=True)
+    ]
     unknown = tuple(column.name for column in grouping if column.values is None and column.kind is not Kind.BOOLEAN)
     return declared_keys(grouping), unknown
 
 
 _MOST_ITEMS = 1_000
+_CLAUSES = (
+    "expressions", "from_", "joins", "where", "with_", "group", "having", "qualify", "order", "limit", "offset",
+)  # fmt: skip
 _LONGEST_NAME = 200
 
 
@@ -78,17 +91,59 @@ def read(
         raise InvalidParameterError(
             f"bounds is {bounds!r:.40}.", fix='leave it out, write CLAMP(x, low, high), or pass bounds="find".'
         )
-    tree = select(text, dialect)
-    only(
-        tree, "SELECT", "expressions", "from_", "joins", "where", "with_", "group", "having", "order", "limit", "offset"
-    )
+    try:
+        tree = select(text, dialect)
+        how = (bounds == FIND, None if at_most is None else count("at_most", at_most))
+        return _read(tree, catalogue, ask, keys, how)
+    except InvalidParameterError as problem:
+        if isinstance(text, str):
+            problem.placed(text)
+        raise
+
+
+def _read(tree: exp.Select, catalogue: Catalogue, ask: Ask, keys: Any, how: tuple[bool, int | None]) -> SqlQuery:
+    distinct = ["distinct"] if tree.args.get("group") else []
+    only(tree, "SELECT", *_CLAUSES, *distinct)
     if not tree.expressions or len(tree.expressions) > _MOST_ITEMS:
         raise InvalidParameterError(f"A query selects 1 to {_MOST_ITEMS} columns.", fix="name them.")
+    source = released_source(tree, catalogue)
+    if source is not None:
+        inner = _read(source[0], catalogue, ask, keys, how)
+        return _over(inner, tree, source[1])
     scope, _ = from_clause(tree, catalogue)
     scope, asked = inside_aggregates(scope, tree)
     scope, groups = grouped(asked, scope)
-    calls = Calls(scope, bounds == FIND, None if at_most is None else count("at_most", at_most))
-    return _Reader(scope, groups, calls, Asked()).query(asked, ask, keys, canonical(tree))
+    _refuse_merging(tree, len(groups))
+    reader = _Reader(scope, groups, Calls(scope, *how), Asked())
+    finish, names, aggregates = reader.finish(asked)
+    by = tuple(key.physical for key in groups)
+    shown, unknown = chosen_keys(groups, names, scope.conditions, keys)
+    return SqlQuery(ask(scope.rows, scope.own, by, shown, aggregates), finish, canonical(tree), unknown)
+
+
+def _over(inner: SqlQuery, tree: exp.Select, called: str) -> SqlQuery:
+    """A SELECT over the groups that another one releases: what it shows is computed from released numbers."""
+    before = inner.outer[-1][1] if inner.outer else inner.finish
+    scope = ReleasedScope.of(before, called)
+    opened, condition = scope.opened(tree)
+    regroup, groups = scope.regrouped(opened, condition)
+    reader = _Reader(scope, groups, ReleasedCalls(scope), ReleasedAsked(regroup.aggregates is None, before))
+    finish, _, aggregates = reader.finish(opened)
+    made = replace(regroup, aggregates=None if regroup.aggregates is None else aggregates)
+    made.checked(scope.schema)
+    return replace(inner, text=canonical(tree), outer=(*inner.outer, (made, finish)))
+
+
+def _refuse_merging(tree: exp.Select, keys: int) -> None:
+    """Refuse DISTINCT after GROUP BY, unless every key is shown: then no two groups are the same."""
+    distinct = tree.args.get("distinct")
+    if distinct is None:
+        return
+    only(distinct, "DISTINCT")
+    if sum(not any(is_aggregate(node) for node in item.walk()) for item in tree.expressions) < keys:
+        raise UnsupportedSqlError(
+            "DISTINCT without all keys", why="groups that look the same would become one", fix="select every key."
+        )
 
 
 @final
@@ -96,18 +151,24 @@ def read(
 class _Reader:
     """Reads the parts of one SELECT that are about groups."""
 
-    scope: Scope
+    scope: Scope | ReleasedScope
     keys: tuple[Key, ...]
-    calls: Calls
-    asked: Asked
+    calls: Calls | ReleasedCalls
+    asked: Asked | ReleasedAsked
 
-    def query(self, tree: exp.Select, ask: Ask, keys: Any, text: str) -> SqlQuery:
+    def finish(self, tree: exp.Select) -> tuple[Finish, list[str], dict[str, Any]]:
+        """What is done after the noise, the names of the keys, and the aggregates to ask by name."""
         outputs, names = self._outputs(tree.expressions)
         aliases = {output.name: output.tree for output in outputs}
-        having = tree.args.get("having")
-        kept = None if having is None else self._released(having.this, aliases, "HAVING")
+        having, qualify = (self._condition(tree, part, aliases) for part in ("having", "qualify"))
+        if having is not None and having[0].find(exp.Window) is not None:
+            raise UnsupportedSqlError(
+                "A window function in HAVING", why="HAVING comes before windows", fix="write QUALIFY instead."
+            )
         orders = self._orders(tree, names, aliases)
         if not len(self.asked):
+            if any(output.tree.find(exp.Window) for output in outputs):
+                raise window_refusal()
             raise UnsupportedSqlError(
                 "A SELECT without an aggregate",
                 why="keys alone would show which groups exist",
@@ -119,16 +180,23 @@ class _Reader:
             keys=tuple((name, key.column.kind) for name, key in zip(names, self.keys, strict=True)),
             held=held,
             outputs=tuple(outputs),
-            having=None if having is None or kept is None else (kept, canonical(having.this)),
+            having=having,
             orders=tuple(orders),
             limit=_number(tree.args.get("limit"), "LIMIT"),
             offset=_number(tree.args.get("offset"), "OFFSET") or 0,
             notes=tuple(self.asked.notes),
+            qualify=qualify,
         )
         finish.checked()
-        by = tuple(key.physical for key in self.keys)
-        shown, unknown = chosen_keys(self.keys, names, self.scope.conditions, keys)
-        return SqlQuery(ask(self.scope.rows, self.scope.own, by, shown, aggregates), finish, text, unknown)
+        return finish, names, dict(aggregates)
+
+    def _condition(
+        self, tree: exp.Select, part: str, aliases: dict[str, exp.Expression]
+    ) -> tuple[exp.Expression, str] | None:
+        clause = tree.args.get(part)
+        if clause is None:
+            return None
+        return self._released(clause.this, aliases, part.upper()), canonical(clause.this)
 
     def _outputs(self, items: Sequence[exp.Expression]) -> tuple[list[Output], list[str]]:
         """The columns of the answer, and the names of its keys."""
@@ -163,7 +231,7 @@ class _Reader:
         return re.sub(r"\W+", "_", canonical(node).lower()).strip("_")[:60] or "value"
 
     def _statistic(self, tree: exp.Expression, item: exp.Expression) -> exp.Expression:
-        if not references(tree):
+        if not references(tree) and tree.find(exp.Window) is None:
             raise UnsupportedSqlError(
                 f"{canonical(item)[:60]} among the selected columns",
                 why="it is neither a key nor made of aggregates",
@@ -186,7 +254,8 @@ class _Reader:
         keys_first = place != "ORDER BY"
 
         def made(part: exp.Expression) -> exp.Expression:
-            if is_aggregate(part):
+            if is_aggregate(part) and not _of_window(part):
+                aggregate: Any
                 aggregate, default, notes = self.calls.read(part)
                 wanted = name if name and part is root else default
                 return exp.column(self.asked.reference(aggregate, wanted, notes), quoted=True)
@@ -199,15 +268,13 @@ class _Reader:
             if keys_first and (alias := self._alias(part, aliases)) is not None:
                 return alias
             if isinstance(part, exp.Column):
-                _refuse_star(part)
-                self.scope.column(part)
-                around = root.find(exp.Anonymous)
-                other = f"; {around.name[:40].upper()} is not an aggregate here" if around is not None else ""
-                raise UnsupportedSqlError(
-                    f"The raw column {part.name[:60]} in {place}",
-                    why="it would show values of single rows",
-                    fix=f"put it into GROUP BY, or into an aggregate such as AVG({part.name[:60]}){other}.",
-                )
+                with at(part):
+                    _refuse_star(part)
+                    known = self.asked.known(self.scope.column(part).name)
+                if known is not None:
+                    return known
+                with at(part):
+                    raise _raw(part, root, place)
             return part
 
         root = node.copy()
@@ -259,6 +326,25 @@ def _item(item: exp.Expression) -> tuple[exp.Expression, str]:
     while isinstance(inner, exp.Paren):
         inner = inner.this
     return inner, alias
+
+
+def _of_window(node: exp.Expression) -> bool:
+    """Whether a function is that of a window, and so one of released numbers."""
+    while isinstance(node.parent, exp.Filter | exp.IgnoreNulls | exp.RespectNulls) and node is node.parent.this:
+        node = node.parent
+    return isinstance(node.parent, exp.Window) and node is node.parent.this
+
+
+def _raw(part: exp.Column, root: exp.Expression, place: str) -> UnsupportedSqlError:
+    if part.find_ancestor(exp.Window) is not None:
+        return window_refusal()
+    around = root.find(exp.Anonymous)
+    other = f"; {around.name[:40].upper()} is not an aggregate here" if around is not None else ""
+    return UnsupportedSqlError(
+        f"The raw column {part.name[:60]} in {place}",
+        why="it would show values of single rows",
+        fix=f"put it into GROUP BY, or into an aggregate such as AVG({part.name[:60]}){other}.",
+    )
 
 
 def _refuse_star(node: exp.Expression) -> None:
