@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any, final
 
+import pyarrow.dataset as pads
 from sqlglot import exp
 
 from defocus.engines.duckdb import DuckDbEngine
@@ -23,7 +24,7 @@ from defocus.engines.spark.sessions import is_session, server_of, started
 from defocus.engines.views import Names
 from defocus.errors import EngineError, InvalidParameterError, SourceError, UnknownColumnError
 
-__all__ = ["ALIAS", "Origin", "Source", "engine_for", "fits", "literal", "source", "together", "without"]
+__all__ = ["ALIAS", "Origin", "Source", "alongside", "engine_for", "fits", "literal", "source", "together", "without"]
 
 
 ALIAS = "file"
@@ -145,6 +146,41 @@ def together(*sources: Source, memory: str | None = None, threads: int | None = 
     engine = engine_for([one.origin for one in sources], memory=memory, threads=threads)
     with _closed_on_failure(engine):
         return [replace(_opened(engine, one.origin), schema=one.schema) for one in sources]
+
+
+def alongside(engine: Engine, data: Any, name: str) -> tuple[exp.Select, Schema, str]:
+    """Public rows on an engine that is open: how it reads them, their columns, and what people call them.
+
+    Spark reads files and frames itself; DuckDB reads Parquet files through Arrow, block by block, since it opens no
+    file that was not named when it started. ``name`` begins the name of what is published, and is to tell it apart.
+    """
+    on_spark = isinstance(engine, SparkEngine)
+    origin = origin_of(data, engine="spark" if on_spark else None)
+    if origin.in_database or (origin.spark is not None and not on_spark):
+        raise SourceError(
+            f"{origin.description} and the table live in different places.".capitalize(),
+            fix="pass a Parquet file, a folder or a frame, and on Spark a data frame of the same Spark.",
+        )
+    if on_spark and origin.frame is None:
+        relation = _relation(engine, origin, None)
+    elif isinstance(engine, DuckDbEngine) and _is_flat(origin):
+        assert origin.files is not None  # noqa: S101  # or it would not be flat
+        relation = engine.publish(name, pads.dataset([str(path) for path in origin.files.paths]))
+    elif origin.files is not None:
+        opened = source(data)
+        try:
+            relation = engine.publish(name, opened.engine.run(opened.relation))
+        finally:
+            opened.engine.close()
+    else:
+        relation = engine.publish(name, origin.frame)
+    select = engine.canonical(relation, {})
+    return select, engine.schema(select), origin.description
+
+
+def _is_flat(origin: Origin) -> bool:
+    """Whether these are Parquet files whose folders say nothing."""
+    return origin.files is not None and origin.files.format == "parquet" and not origin.files.partitions
 
 
 @contextlib.contextmanager

@@ -30,7 +30,7 @@ from defocus.mechanisms import PartitionSelection
 from defocus.noise import Bits
 from defocus.tables.bias import Bias
 from defocus.tables.contribution import DEFAULT_ROWS, EDGES, Bound, best_bound
-from defocus.tables.keys import EVERYTHING, Keys
+from defocus.tables.keys import EVERYTHING, Keys, StoredKeys
 from defocus.tables.measurement import Measuring, Statement
 from defocus.tables.noise import CellNoise
 from defocus.tables.planner import Plan
@@ -77,7 +77,7 @@ class Run:
         """Every column of known groups."""
         plan, measurements = self.plan, self.plan.arrangement
         measuring = Measuring(groups, plan.grid, self.chance.of("sums"), self.progress)
-        ranges = self._ranges()
+        ranges = self.ranges()
         splits = [split.found(ranges) for split in measurements.splits]
         noisy = [
             noise.noisy(cells, self.bits, plan.grid)
@@ -99,13 +99,19 @@ class Run:
     def _bounded(self, keys: Keys, noise: CellNoise) -> tuple[Keys, tuple[AnswerColumn, ...], tuple[str, ...]]:
         """The answer with the bound that a noisy histogram of contributions suggests."""
         with published(self.rows, self.by, keys, self.bound) as groups:
-            exact = Measuring(groups, self.plan.grid, self.chance, self.progress).contributions(EDGES)
+            run, rule = self.settled(keys.number, groups, noise)
+        keys, columns, bounds = run.answer(keys)
+        return keys, columns, (rule, *bounds)
+
+    def settled(self, number: int, groups: Groups, noise: CellNoise) -> "tuple[Run, Rule]":
+        """The run with the bound that is found for this ``number`` of groups, and what to say about it."""
+        exact = Measuring(groups, self.plan.grid, self.chance, self.progress).contributions(EDGES)
         quotients = [aggregate.quotient for _, aggregate in self.plan.arrangement.aggregates]
         person = self.plan.grid * DEFAULT_ROWS
         best = best_bound(
             noise.add(exact, self.bits),
             scale=max(1.0, math.sqrt(noise.variance / 2)),  # whole numbers of people have no finer noise
-            groups=keys.number,
+            groups=number,
             noise=max((math.sqrt(cell.variance) / person for cell in self.plan.splits), default=1.0),
             counts=not all(quotients),
             quotients=any(quotients),
@@ -115,10 +121,9 @@ class Run:
         most = None if self.bound is None else self.bound.people_in
         plan = replace(self.plan, grid=person // rows, contributions=None)
         run = replace(self, plan=plan, bound=Bound(rows=rows, groups=most))
-        keys, columns, bounds = run.answer(keys)
-        return keys, columns, (Rule(_found(rows, best.beyond, self.rows.unit), (self.bias or Bias()).of_rows), *bounds)
+        return run, Rule(_found(rows, best.beyond, self.rows.unit), (self.bias or Bias()).of_rows)
 
-    def _ranges(self) -> dict[str, tuple[float, float]]:
+    def ranges(self) -> dict[str, tuple[float, float]]:
         """Bounds for the columns that have none, from everybody's rows."""
         everybody = Groups(self.rows, (), EVERYTHING, None, self.bound)
         ranges = {}
@@ -190,7 +195,7 @@ _SECRET = RowSampler("a key that is drawn for the release")
 
 
 def statements(
-    plan: Plan, rows: Rows, by: tuple[str, ...], bound: Bound | None, keys: Keys | None
+    plan: Plan, rows: Rows, by: tuple[str, ...], bound: Bound | None, keys: Keys | StoredKeys | None
 ) -> tuple[Statement, ...]:
     """The statements of a release in their order.
 

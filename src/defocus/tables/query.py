@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import final
 
 from defocus.answers import Effect, Preview, Released, Rule
@@ -15,11 +16,12 @@ from defocus.noise.bits import source as bits_of
 from defocus.release.charge import spendable
 from defocus.release.paid_computation import perform
 from defocus.release.preview import previewed
+from defocus.tables import bulk
 from defocus.tables.answers import answered, from_record, to_record
 from defocus.tables.bias import Bias
 from defocus.tables.contribution import Bound
 from defocus.tables.execution import Run, rehearse, statements
-from defocus.tables.keys import Keys
+from defocus.tables.keys import Keys, StoredKeys, in_memory
 from defocus.tables.parts import part_rules
 from defocus.tables.planner import MeasurementPlan, Plan, keys_need_delta, plan
 from defocus.tables.reading import Reading
@@ -54,7 +56,7 @@ class Query:
     ledger: Ledger
     bound: Bound | None
     by: tuple[str, ...]
-    keys: Keys | None
+    keys: Keys | StoredKeys | None
     arrangement: MeasurementPlan
     weights: Mapping[str, Number]
     reading: Reading | None = None
@@ -163,13 +165,14 @@ class Query:
         why = allowed(purpose, self.ledger.purposes, self.question)
         drawn_from = bits_of(bits)
         words = self._rules(planned, found=True)
+        known = in_memory(self.keys)
         rehearse(self.rows, self.by, self.arrangement.texts)
 
         def compute(receipt: Receipt) -> Released:
             run = Run(
                 planned, self.rows, self.by, self.bound, drawn_from, RowSampler.drawn(drawn_from), progress, self.bias
             )
-            keys, columns, bounds = run.answer(self.keys)
+            keys, columns, bounds = run.answer(known)
             answer = answered(keys.table, columns, self.question, receipt, (*words, *bounds), asked=asked)
             return answer if self.reading is None else self.reading.read(answer, planned)
 
@@ -188,6 +191,74 @@ class Query:
             replan=lambda other: self._planned(epsilon, other).event,
         )
 
+    def release_to(
+        self,
+        folder: str | Path,
+        *,
+        epsilon: Number,
+        delta: Number | None = None,
+        purpose: str | None = None,
+        who: str | None = None,
+        request: str | None = None,
+        bits: Bits | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> bulk.Written:
+        """Charge, compute, add noise where the groups are, and write Parquet files: for more groups than memory holds.
+
+        On Spark the executors draw the noise and write; DuckDB hands on its result block by block. The cost, the law
+        of the noise and the guarantee are those of :meth:`release`. See :mod:`defocus.tables.bulk`.
+
+        Args:
+            folder: a folder that is made, on this machine or on a file system that all executors reach under this
+                path. It is called ``….incomplete`` until all files are there.
+            epsilon: what the release may cost.
+            delta: likewise.
+            purpose: why, in one line; the question itself by default.
+            who: by whom; the account's name by default.
+            request: a name for this request. If it was answered before, where the files are is returned again, free.
+            bits: the source of random bits, of which the secret of the noise is drawn; the system's by default.
+            progress: called now and then with the percentage that the engine has done.
+        """
+        asked, planned = spendable(epsilon, delta, self.ledger), self._planned(epsilon, delta)
+        if self.reading is not None:
+            raise InvalidParameterError(
+                "What is read from all groups together is not written to files.", fix="ask it with release(…)."
+            )
+        bulk.answerable(self.arrangement, self.by, self.keys, self.bound)
+        why = allowed(purpose, self.ledger.purposes, self.question)
+        drawn_from, destination = bits_of(bits), bulk.Destination.of(folder)
+        words = self._rules(planned, found=True)
+
+        def check() -> None:
+            rehearse(self.rows, self.by, self.arrangement.texts)
+            destination.check()
+            self.rows.engine.check_store()
+
+        def compute(receipt: Receipt) -> bulk.Written:
+            run = Run(
+                planned, self.rows, self.by, self.bound, drawn_from, RowSampler.drawn(drawn_from), progress, self.bias
+            )
+            about = {"question": self.question, "rules": list(words), "receipt": receipt.to_dict()}
+            found = bulk.released_to(run, self.keys, destination, about)
+            rules = rules_of((*words, *found.rules))
+            return bulk.Written(destination.folder, found.groups, found.columns, self.question, receipt, rules, asked)
+
+        return perform(
+            planned.event,
+            compute,
+            ledger=self.ledger,
+            purpose=why,
+            description=self.question[:400],
+            written=bulk.to_record,
+            read=bulk.from_record,
+            facts=repr((self._facts(words), str(destination.folder))),
+            who=who,
+            request=request,
+            asked=asked,
+            replan=lambda other: self._planned(epsilon, other).event,
+            check=check,
+        )
+
     @property
     def question(self) -> str:
         """What is asked, in one line."""
@@ -200,7 +271,9 @@ class Query:
 
     def _facts(self, words: tuple[str, ...]) -> str:
         """Everything public that the answer depends on."""
-        keys = "found" if self.keys is None else repr(self.keys.table.to_pydict())
+        keys = "found"
+        if self.keys is not None:
+            keys = self.keys.facts if isinstance(self.keys, StoredKeys) else repr(self.keys.table.to_pydict())
         read = () if self.reading is None else (self.reading,)
         return repr((self.rows.facts(), words, self.by, keys, self.bound, self.arrangement.aggregates, *read))
 
@@ -230,6 +303,8 @@ class Query:
                 "groups are found privately: one with"
                 f" {plan.selection.threshold()} people is shown half of the time, one that nobody is in never"
             )
+        elif isinstance(keys, StoredKeys):
+            said.append(f"the groups were named beforehand, in {keys.description}; rows of others are left out")
         elif keys is not None and keys.table.num_columns:
             said.append(f"the {keys.number} groups were named beforehand; rows of others are left out")
         if self.bias is not None:
@@ -258,7 +333,7 @@ def _bounding(rows: Rows, bound: Bound) -> str:
     return said + (f"; all rows of a {rows.unit} with more count, but with less weight" if bound.total > 1 else "")
 
 
-def _grouping(rows: Rows, bound: Bound, keys: Keys | None, arrangement: MeasurementPlan) -> str | None:
+def _grouping(rows: Rows, bound: Bound, keys: Keys | StoredKeys | None, arrangement: MeasurementPlan) -> str | None:
     """In how many groups one person is counted as a person, where that is not in all of them."""
     most = bound.people_in
     asked = any(aggregate.counts == "people" for _, aggregate in arrangement.apart)
