@@ -20,7 +20,7 @@ from sqlglot import exp
 from defocus.engines.engine import BLOCK, Blocks, Grouping, interruptible, quietly, watched
 from defocus.engines.schema import Column, Kind, Schema, unique
 from defocus.engines.spark.dialect import lowered
-from defocus.engines.spark.sessions import carried, has_ended, hushed, isolated, kept_active, stopped
+from defocus.engines.spark.sessions import carried, has_ended, hushed, isolated, kept_active, same_python, stopped
 from defocus.engines.spark.types import Typed, convert, sendable
 from defocus.engines.syntax import quoted, rows_of
 from defocus.errors import DefocusError, EngineError, SourceError
@@ -162,8 +162,9 @@ class SparkEngine:
             number = int(session.conf.get("spark.sql.shuffle.partitions"))
             session.sql(text).repartition(number, *by).createOrReplaceTempView(_written(divided))
             found = session.sql(grouped).sortWithinPartitions(*by)
-            passed = partial(_passed, blocks)
-            found.mapInArrow(passed, columns).write.parquet(f"file://{folder}")
+            with same_python(session):
+                passed = found.mapInArrow(partial(_passed, blocks), columns)
+            passed.write.parquet(f"file://{folder}")
 
         try:
             self._asked("compute", write, progress)
@@ -173,15 +174,19 @@ class SparkEngine:
     def check_store(self) -> None:
         """Refuse executors that lack this version of Defocus, which they need to draw noise."""
         here, there = version("defocus"), None
+
+        def ask(session: Any) -> Any:
+            with same_python(session):
+                asked = session.range(1, numPartitions=1).mapInArrow(_version, "v STRING")
+            return asked.toArrow().column(0)[0].as_py()
+
         with contextlib.suppress(EngineError):
-            frame = self._asked(
-                "compute", lambda session: session.range(1, numPartitions=1).mapInArrow(_version, "v STRING").toArrow()
-            )
-            there = frame.column(0)[0].as_py()
+            there = self._asked("compute", ask)
         if there != here:
             raise EngineError(
                 f"The executors of Spark do not have Defocus {here}, which draws the noise there.",
-                fix=f'install it where they run: pip install "defocus=={here}".',
+                fix=f'install it where they run: pip install "defocus=={here}";'
+                " PYSPARK_PYTHON names the Python that they use.",
             )
 
     def written(self, select: exp.Expression) -> str:

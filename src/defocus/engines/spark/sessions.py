@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import threading
 import warnings
 import weakref
@@ -30,6 +31,7 @@ __all__ = [
     "kept_active",
     "place_of",
     "pyspark",
+    "same_python",
     "server_of",
     "started",
     "stopped",
@@ -219,6 +221,26 @@ def kept_active(session: Any) -> Iterator[None]:
             java.setActiveSession(active.get())
         else:
             java.clearActiveSession()
+
+
+@contextlib.contextmanager
+def same_python(session: Any) -> Iterator[None]:
+    """What is sent to Python meanwhile runs in this Python where Spark is on this machine and nobody chose another.
+
+    PySpark takes whichever python3 is on the path, which knows nothing of the environment that this program runs in.
+    Its warnings about other packages are not shown.
+    """
+    context = getattr(session, "_sc", None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if context is None or not _master_of(session).startswith("local") or "PYSPARK_PYTHON" in os.environ:
+            yield
+            return
+        before, context.pythonExec = context.pythonExec, sys.executable
+        try:
+            yield
+        finally:
+            context.pythonExec = before
 
 
 def carried(session: Any, work: Callable[[], _T]) -> Callable[[], _T]:
