@@ -88,7 +88,7 @@ def query(
 ) -> None:
     """Release the answer to what is ``asked``, print it, and write it where asked."""
     check_places(out, plot)
-    with open_table(_file(dataset)) as table, _progress(shown=not as_json) as progress:
+    with _progress(shown=not as_json) as progress, open_table(_file(dataset), progress=progress) as table:
         query, price = _query(table, **asked)
         answer = query.release(**price, purpose=purpose, who=who, request=request, progress=progress)
     deliver(answer, out=out, plot=plot, explain=explain, as_json=as_json)

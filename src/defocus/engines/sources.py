@@ -5,7 +5,7 @@ Which engine computes on a table: decided by what it was opened from, in one pla
 
 import contextlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any, final
@@ -31,10 +31,16 @@ ALIAS = "file"
 """How the names begin by which an own connection calls database files."""
 
 
-def engine_for(origins: Sequence[Origin], *, memory: str | None = None, threads: int | None = None) -> Engine:
+def engine_for(
+    origins: Sequence[Origin],
+    *,
+    memory: str | None = None,
+    threads: int | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Engine:
     """One engine that reaches everything, and nothing else unless the user's own connection does."""
     if any(one.on_spark for one in origins):
-        return _spark(origins, memory, threads)
+        return _spark(origins, memory, threads, progress)
     if any(one.address is not None for one in origins):
         return _server(origins, memory, threads)
     given = {id(one.connection): one.connection for one in origins if one.connection is not None}
@@ -67,7 +73,9 @@ def _server(origins: Sequence[Origin], memory: str | None, threads: int | None) 
     return PostgreSqlEngine(address)
 
 
-def _spark(origins: Sequence[Origin], memory: str | None, threads: int | None) -> SparkEngine:
+def _spark(
+    origins: Sequence[Origin], memory: str | None, threads: int | None, progress: Callable[[float], None] | None
+) -> SparkEngine:
     if any(one.connection is not None or one.database is not None or one.address is not None for one in origins):
         raise SourceError(
             "These tables live in different places, and rows do not travel between them.",
@@ -83,7 +91,7 @@ def _spark(origins: Sequence[Origin], memory: str | None, threads: int | None) -
     named = {one.engine for one in origins if isinstance(one.engine, str)}
     if len({server_of(one) for one in given}) > 1 or len(named) > 1:
         raise SourceError("These tables are on different Sparks.", fix="open both with the same session.")
-    session, own = (given[0], False) if given else started(*named)
+    session, own = (given[0], False) if given else started(*named, progress)
     return SparkEngine(session, own=own)
 
 
@@ -119,8 +127,9 @@ def source(
     engine: Any = None,
     memory: str | None = None,
     threads: int | None = None,
+    progress: Callable[[float], None] | None = None,
 ) -> Source:
-    """Open private rows without reading one.
+    """Open private rows without reading one; ``progress`` is called with percentages where that takes a while.
 
     ``data`` is a path, a folder, a glob or a list of paths of Parquet or CSV files; a DuckDB file or connection, or the
     address of a PostgreSQL database, with ``table``; or a pandas, polars or Arrow table. ``types``
@@ -134,9 +143,12 @@ def source(
     ['age']
     """
     origin = origin_of(data, table=table, types=types, missing=missing, engine=engine)
-    chosen = engine_for([origin], memory=memory, threads=threads)
+    chosen = engine_for([origin], memory=memory, threads=threads, progress=progress)
     with _closed_on_failure(chosen):
-        return _opened(chosen, origin)
+        opened = _opened(chosen, origin)
+    if progress is not None:
+        progress(100.0)
+    return opened
 
 
 def together(*sources: Source, memory: str | None = None, threads: int | None = None) -> list[Source]:
