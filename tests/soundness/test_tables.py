@@ -1,6 +1,7 @@
 """Tables: every way to open one, and everything that can be asked, on neighbours that differ in odd rows."""
 
 import inspect
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -142,6 +143,26 @@ def groups_by_every_kind(table: Any) -> Any:
         attempt(lambda: release(table.group_by("t", keys=None).agg(**counted), epsilon=3, delta=1e-4)),
         attempt(lambda: release(table.group_by("x", keys=None).agg(**counted), epsilon=3, delta=1e-4)),
     ]
+
+
+def in_files(table: Any) -> Any:
+    """Answers that are written, of named and of found groups: which files there are, and all that is in them."""
+    counted = {"rows": dp.count(), "x": dp.mean("x"), "people": dp.count_units(), "n": dp.count_distinct("n")}
+    named, found = table.group_by("k").agg(**counted), table.group_by("k", keys=None).agg(rows=dp.count())
+    return [
+        attempt(lambda: written(named, epsilon=3)),
+        attempt(lambda: written(named, epsilon=3, delta=1e-4)),
+        attempt(lambda: written(table.bound(rows=2).group_by("n", "k", keys=[(0, "a"), (1, "b")]).agg(x=dp.mean("x")))),
+        attempt(lambda: written(found, epsilon=3, delta=1e-4)),
+    ]
+
+
+def written(query: Any, **price: Any) -> Any:
+    with tempfile.TemporaryDirectory() as home:
+        made = query.release_to(Path(home) / "answer", **(price or {"epsilon": 3}))
+        files = [(file.name, file.stat().st_size) for file in sorted(made.folder.iterdir()) if file.name[0] != "_"]
+        about = {key: value for key, value in made.to_dict().items() if key != "folder"}
+        return [made.groups, files, made.dataset().to_table(), str(made.preview), about]
 
 
 def found_bounds(table: Any) -> Any:

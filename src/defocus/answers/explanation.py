@@ -128,10 +128,8 @@ def alone(event: Event, terms: Terms, asked: Budget | None = None) -> Promise | 
 def protection(unit: Unit, dataset: str, *, what: str = "every answer") -> str:
     """What stays hidden; of a person's period, also what does not."""
     said = f"{unit}, in {dataset}: {what} comes out almost as often {_NEIGHBOURS[unit.adjacency]}"
-    several = (
-        f"; a {unit.column} with several {unit.period}s is protected by the sum of what each of them loses, no better"
-    )
-    return said if unit.period is None else said + several
+    several = f"a {unit.column or 'person'} with several {unit.period}s is protected by the sum of what each loses"
+    return said if unit.period is None else f"{said}; {several}, and no better"
 
 
 def one(unit: Unit) -> str:

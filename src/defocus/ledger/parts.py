@@ -67,12 +67,12 @@ class Parts:
                 f"Parts cannot be counted apart where the unit is {unit}: its row may move from one part to another.",
                 fix="leave the parts out of this ledger, or protect units that are added or removed.",
             )
-        if unit.per_person not in {None, 1}:
+        if unit.per_person not in {None, 1} and self.apart != _PERIODS:
             raise InvalidParameterError(
                 f"Parts cannot be counted apart where the unit is {unit}: one person may be in several.",
                 fix="leave the parts out of this ledger, or protect people who are in one part each.",
             )
-        fits = unit.kind in ({"rows", "event"} if self.apart == _ROWS else {"user"})
+        fits = unit.kind in {_ROWS: {"rows", "event"}, _PEOPLE: {"user"}, _PERIODS: {"user", "rows"}}[self.apart]
         if not fits or unit.period != (self.column if self.apart == _PERIODS else None):
             raise InvalidParameterError(
                 f"That {_WHY[self.apart]} says nothing about {unit}.",

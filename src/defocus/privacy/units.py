@@ -62,6 +62,7 @@ class Unit:
         owned = self.per_person
         counted = type(owned) is int and owned > 0 and self.kind in _COUNTED
         whole = whole and _is_period(self.kind, self.period, self.of)
+        whole = whole and (self.kind == "user" or self.period is None or owned is not None)
         if not (whole and (owned is None or counted)) or not isinstance(self.adjacency, Adjacency):
             raise InvalidParameterError(
                 f"{self!r} is not a unit.", fix=f"make one with {', '.join(f'{kind}()' for kind in _KINDS)}."
@@ -99,19 +100,33 @@ class Unit:
         }[self.kind]
         if self.per_person is not None:
             limits = f" in [0, {self.bound}]" if self.kind == "weight" else ""
-            thing = f"all {_COUNTED[self.kind]}{limits} of one person, at most {self.per_person}"
+            period = f" in one {self.period}" if self.period else ""
+            thing = f"all {_COUNTED[self.kind]}{limits} of one person{period}, at most {self.per_person}"
         return f"{thing}, {'added or removed' if self.adjacency is Adjacency.ADD_REMOVE else 'replaced by another'}"
 
 
-def rows(*, per_person: int | None = None, replace: bool = False) -> Unit:
+def rows(*, per_person: int | None = None, period: str | None = None, replace: bool = False) -> Unit:
     """Protect one row of a table; with ``per_person``, a person who owns at most so many.
+
+    With ``period``, a column such as the day of each row, protect what one person has in one period: at most
+    ``per_person`` rows, which somebody else must hold, such as the :class:`~defocus.local.ContributionFilter` of a
+    device.
 
     >>> print(rows())
     one row, added or removed
     >>> print(rows(replace=True))
     one row, replaced by another
+    >>> print(rows(per_person=10, period="day"))
+    all rows of one person in one day, at most 10, added or removed
     """
-    return Unit("rows", adjacency=_adjacency(replace=replace), per_person=_owned(per_person))
+    owned, adjacency = _owned(per_person), _adjacency(replace=replace)
+    if period is not None and (owned is None or replace or not _is_period("rows", period, None)):
+        raise InvalidParameterError(
+            f"A period of {period!r:.60} is not understood for rows.",
+            fix='say how many rows one person has in one of them, as in rows(per_person=10, period="day"),'
+            " and leave replace= out.",
+        )
+    return Unit("rows", adjacency=adjacency, per_person=owned, period=period)
 
 
 def user(column: object, *, period: str | None = None, of: str | None = None, replace: bool = False) -> Unit:
@@ -204,8 +219,9 @@ def _adjacency(*, replace: Any) -> Adjacency:
 def _is_period(kind: str, period: object, of: object) -> bool:
     if period is None:
         return of is None
-    named = kind == "user" and isinstance(period, str) and bool(period)
-    return named and (of is None or (isinstance(of, str) and bool(of) and period in _PERIODS))
+    named = kind in {"rows", "user"} and isinstance(period, str) and bool(period)
+    dates = kind == "user" and isinstance(of, str) and bool(of) and period in _PERIODS
+    return named and (of is None or dates)
 
 
 def _owned(per_person: Any) -> int | None:
