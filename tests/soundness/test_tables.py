@@ -1,7 +1,6 @@
 """Tables: every way to open one, and everything that can be asked, on neighbours that differ in odd rows."""
 
 import inspect
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -158,11 +157,10 @@ def in_files(table: Any) -> Any:
 
 
 def written(query: Any, **price: Any) -> Any:
-    with tempfile.TemporaryDirectory() as home:
-        made = query.release_to(Path(home) / "answer", **(price or {"epsilon": 3}))
-        files = [(file.name, file.stat().st_size) for file in sorted(made.folder.iterdir()) if file.name[0] != "_"]
-        about = {key: value for key, value in made.to_dict().items() if key != "folder"}
-        return [made.groups, files, made.dataset().to_table(), str(made.preview), about]
+    home = Path(query.ledger.where).parent
+    made = query.release_to(home / f"answer {len(list(home.iterdir()))}", **(price or {"epsilon": 3}))
+    files = [(file.name, file.stat().st_size) for file in sorted(made.folder.iterdir()) if file.name[0] != "_"]
+    return [files, made.dataset().to_table(), str(made), made.to_dict()]
 
 
 def found_bounds(table: Any) -> Any:
@@ -303,7 +301,7 @@ def a_report(table: Any) -> Any:
 
 
 QUESTIONS = (
-    all_aggregates, all_aggregates_with_gaussian_noise, found_groups, groups_by_every_kind, found_bounds,
+    all_aggregates, all_aggregates_with_gaussian_noise, found_groups, groups_by_every_kind, in_files, found_bounds,
     a_found_bound, a_bound_by_sampling, a_cube, the_most_frequent, hypotheses, a_survival_curve, models, sql, joins,
     features_of_a_person, remaining, a_request, a_report,
 )  # fmt: skip

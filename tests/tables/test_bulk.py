@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -163,7 +164,7 @@ def blocks(secret: bytes = bytes(32)) -> Any:
     from defocus.tables.noise import laplace  # noqa: PLC0415
 
     column = bulk._Column("n", dp.count(), 0)
-    noise = laplace(Sensitivity(1 << 24), 1)
+    noise = laplace(Sensitivity(1 << 24), Fraction(1))
     return bulk._Noisy(
         secret, pa.schema([("page", pa.int64())]), ((dp.count().split, noise),), (), (column,), 1 << 24, None
     )
@@ -173,9 +174,9 @@ def batch(keys: list[int], counts: list[int]) -> pa.RecordBatch:
     return pa.record_batch({"k0": keys, "c0": [count << 24 for count in counts]})
 
 
-def noise_of(found: Any, counts: list[int]) -> list[float]:
+def noise_of(found: Any, counts: Any) -> list[float]:
     (made,) = list(found)
-    return (made.column(1).to_numpy() - counts).tolist()
+    return list(made.column(1).to_numpy() - counts)
 
 
 def test_a_block_that_is_computed_again_has_the_same_noise_and_any_other_has_its_own() -> None:

@@ -1,7 +1,7 @@
 """Budget periods: the unit is what one person has in one period, and each period has a budget."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -122,7 +122,7 @@ def test_names_of_units_cannot_be_mistaken_and_rows_without_a_part_are_nobodys(t
             assert int(Measuring(groups, 1, RowSampler("x")).cells([PRESENCE])[0].sum()) == 4
 
 
-REFUSED = {
+REFUSED: dict[str, tuple[Callable[[], object], type[DefocusError], str]] = {
     "a fortnight": (lambda: dp.user("p", period="fortnight", of="day"), InvalidParameterError, "not understood"),
     "of nothing": (lambda: dp.user("p", of="day"), InvalidParameterError, "not understood"),
     "a number": (lambda: dp.user("p", period=7), InvalidParameterError, "not understood"),  # type: ignore[arg-type]

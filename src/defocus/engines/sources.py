@@ -91,7 +91,7 @@ def _spark(
     named = {one.engine for one in origins if isinstance(one.engine, str)}
     if len({server_of(one) for one in given}) > 1 or len(named) > 1:
         raise SourceError("These tables are on different Sparks.", fix="open both with the same session.")
-    session, own = (given[0], False) if given else started(*named, progress)
+    session, own = (given[0], False) if given else started(named.pop(), progress)
     return SparkEngine(session, own=own)
 
 

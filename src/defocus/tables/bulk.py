@@ -111,9 +111,9 @@ class Written:
             )
         return pads.dataset(self.folder, format="parquet")
 
-    def head(self, rows: int = 10) -> pa.Table:
+    def head(self, number: int = 10) -> pa.Table:
         """The first rows."""
-        return self.dataset().head(rows)
+        return self.dataset().head(number)
 
     def explain(self, *, html: bool = False) -> str:
         """The release in plain words: question, where it is, protection, rules, exactness, cost and what is left."""
@@ -271,7 +271,7 @@ class _Noisy:
         bits = bound_bits(self.secret, batch.serialize().to_pybytes())
         number = len(self.keys)
         exact = iter([integers(one) for one in batch.columns[number:]])
-        total = next(exact) if self.splits else None
+        total = next(exact) if self.splits else np.zeros(0, np.int64)
         noisy = []
         for split, noise in self.splits:
             others = [next(exact) for _ in range(split.cells - 1)]
@@ -327,14 +327,16 @@ class _Found:
 def released_to(run: Run, keys: Keys | StoredKeys | None, destination: Destination, about: Mapping[str, Any]) -> _Found:
     """Write the answer to a plan that was charged; ``about`` is written beside it, for people."""
     engine, columns = run.rows.engine, tuple(run.rows.schema.usable(name) for name in run.by)
+    said: tuple[str, ...] = ()
     with destination.being_written() as place, engine.snapshot():
         chosen = _found_keys(run, columns, place) if keys is None else keys
         with _stored(run, columns, chosen) as stored:
             groups = Groups(run.rows, run.by, stored, None, run.bound)
-            settled, said = run, ()
+            settled = run
             if run.plan.contributions is not None:
                 settled, rule = run.settled(stored.counted(), groups, run.plan.contributions)
-                groups, said = replace(groups, bound=settled.bound), (rule,)
+                groups = replace(groups, bound=settled.bound)
+                said = (rule,)
             ranges = settled.ranges()
             blocks = _blocks(settled, columns, ranges)
             (place / _GROUPS).mkdir() if engine.name != "Spark" else None

@@ -91,6 +91,17 @@ class StoredKeys:
         return int(integers(self.engine.run(number)["n"])[0])
 
     @property
+    def table(self) -> pa.Table:
+        """The keys in memory, if they are not too many for that."""
+        if self.counted() > _MOST:
+            raise InvalidParameterError(
+                f"These are more than {_MOST} groups.",
+                fix='write the answer to files: release_to("folder", epsilon=…).',
+            )
+        read = self.engine.run(self.relation.copy().distinct())
+        return read.cast(key_types(self.columns)).rename_columns([column.name for column in self.columns])
+
+    @property
     def facts(self) -> str:
         """The same text for the same keys."""
         return f"{self.identity}; {lasting(self.relation.sql('duckdb', identify=True, comments=False))}"
@@ -126,16 +137,8 @@ def stored_keys(engine: Engine, columns: Sequence[Column], keys: Any) -> StoredK
 
 
 def in_memory(keys: "Keys | StoredKeys | None") -> "Keys | None":
-    """The keys in memory, if they are not too many for that."""
-    if not isinstance(keys, StoredKeys):
-        return keys
-    if keys.counted() > _MOST:
-        raise InvalidParameterError(
-            f"These are more than {_MOST} groups.",
-            fix='write the answer to files: release_to("folder", epsilon=…).',
-        )
-    table = keys.engine.run(keys.relation.copy().distinct())
-    return Keys(table.cast(key_types(keys.columns)).rename_columns([column.name for column in keys.columns]))
+    """The keys in memory; None where they are to be found."""
+    return Keys(keys.table) if isinstance(keys, StoredKeys) else keys
 
 
 def key_types(columns: Sequence[Column]) -> pa.Schema:

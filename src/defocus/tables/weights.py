@@ -302,9 +302,9 @@ def group_of(number: int, table: str) -> exp.Expression:
     return exp.Struct(expressions=fields)
 
 
-def numbered(rows: Rows, by: tuple[str, ...], keys: Keys, bound: Bound | None) -> Groups:
-    """Rows in numbered groups. The keys are public, so the engine may see them as a table."""
-    if not keys.table.num_columns:
+def numbered(rows: Rows, by: tuple[str, ...], keys: Keys | StoredKeys, bound: Bound | None) -> Groups:
+    """Rows in numbered groups, or in those of keys that the engine reads. Keys are public, so it may see them."""
+    if isinstance(keys, StoredKeys) or not keys.table.num_columns:
         return Groups(rows, by, keys, None, bound)
     table = keys.table.rename_columns([f"k{i}" for i in range(keys.table.num_columns)])
     table = table.append_column("g", pa.array(np.arange(keys.number), pa.int64()))
@@ -312,7 +312,7 @@ def numbered(rows: Rows, by: tuple[str, ...], keys: Keys, bound: Bound | None) -
 
 
 @contextmanager
-def published(rows: Rows, by: tuple[str, ...], keys: Keys, bound: Bound | None) -> Iterator[Groups]:
+def published(rows: Rows, by: tuple[str, ...], keys: Keys | StoredKeys, bound: Bound | None) -> Iterator[Groups]:
     """The same for as long as it takes; the engine forgets the keys afterwards."""
     groups = numbered(rows, by, keys, bound)
     try:

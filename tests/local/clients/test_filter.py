@@ -72,7 +72,7 @@ def test_what_is_not_a_filter_is_refused(text: str) -> None:
 
 
 def test_what_devices_let_through_is_a_table_with_a_budget_for_each_day(tmp_path: Path) -> None:
-    rows = []
+    rows: list[tuple[int | None, str]] = []
     for person in range(300):
         device = ContributionFilter(3)
         pages = [(person + i) % 7 for i in range(5)]
