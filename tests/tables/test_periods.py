@@ -13,6 +13,7 @@ import pytest
 
 import defocus as dp
 from defocus.engines.duckdb import DuckDbEngine
+from defocus.engines.spark import SparkEngine
 from defocus.errors import (
     BudgetExceededError,
     DefocusError,
@@ -174,3 +175,18 @@ def test_a_dataset_file_says_it(tmp_path: Path) -> None:
     (tmp_path / "visits.toml").write_text(text + "[budget]\nepsilon = 1\n")
     with dp.open(tmp_path / "visits.toml") as table:
         assert table.ledger.unit == UNIT
+
+
+@pytest.mark.slow
+def test_units_have_the_same_names_on_spark(spark: Any) -> None:
+    odd = [("a", date(2026, 10, 5), 0), ("é:1", date(2026, 11, 5), 1), (None, date(2026, 11, 5), 1), ("b", None, 1)]
+    here, there = DuckDbEngine(), SparkEngine(spark)
+
+    def names(engine: Any) -> list[Any]:
+        read = engine.canonical(engine.publish("visits", visits(odd)), {})
+        rows = in_periods(Rows(engine, read, engine.schema(read), "patient"), UNIT)
+        return sorted(map(str, engine.run(rows.relation)["patient in one month"].to_pylist()))
+
+    assert names(here) == names(there) == ["1:a2026-10-01", "3:é:12026-11-01", "None", "None"]
+    here.close()
+    there.close()
