@@ -64,7 +64,7 @@ QUESTIONS: dict[str, Callable[[Any, Path, Path], Any]] = {
     "everything": lambda table, pages, _: (
         table.bound(rows=5)
         .group_by("page", keys=pages)
-        .agg(n=dp.count(), m=dp.mean("seconds", 0, 10), u=dp.count_units(), d=dp.count_distinct("wiki", at_most=2))
+        .agg(n=dp.count(), m=dp.mean("seconds", 0, 10), u=dp.count_units(), d=dp.count_distinct("wiki", at_most=200))
     ),
     "found bound": lambda table, pages, _: table.group_by("page", keys=pages).agg(n=dp.count()),
     "two keys, found bounds": lambda table, _, both: (
