@@ -121,7 +121,7 @@ class Engine(Protocol):
         *,
         progress: Callable[[float], None] | None = None,
     ) -> None:
-        """Compute ``grouping`` over the rows, pass blocks of the result through ``blocks``, and write Parquet files.
+        """Compute ``grouping`` over the rows, pass the result through ``blocks``, and write Parquet files to a new folder.
 
         Guarantee:
             Each row of the result goes through ``blocks`` in one block, in the order of the columns ``by``, of which no
@@ -192,7 +192,8 @@ def integers(column: Any) -> npt.NDArray[np.int64]:
 
 
 def written_blocks(batches: Iterable[pa.RecordBatch], blocks: Blocks, folder: Path) -> None:
-    """Pass batches through ``blocks`` to one Parquet file, one at a time."""
+    """Pass batches through ``blocks`` to one Parquet file in a new folder, one at a time."""
+    folder.mkdir()
     with pq.ParquetWriter(folder / "part-00000.parquet", blocks.schema) as writer:
         for batch in blocks(batches):
             writer.write_batch(batch)

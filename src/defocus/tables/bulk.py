@@ -56,7 +56,7 @@ from defocus.tables.aggregates import Distinct, Units
 from defocus.tables.bias import Bias
 from defocus.tables.contribution import Bound
 from defocus.tables.execution import Run
-from defocus.tables.keys import Keys, StoredKeys, key_types
+from defocus.tables.keys import EVERYTHING, Keys, StoredKeys, key_types
 from defocus.tables.measurement import Measuring
 from defocus.tables.noise import CellNoise
 from defocus.tables.planner import MeasurementPlan
@@ -339,7 +339,6 @@ def released_to(run: Run, keys: Keys | StoredKeys | None, destination: Destinati
                 said = (rule,)
             ranges = settled.ranges()
             blocks = _blocks(settled, columns, ranges)
-            (place / _GROUPS).mkdir() if engine.name != "Spark" else None
             engine.store(
                 _summands(settled, groups, stored, ranges),
                 lambda relation: _sums(relation, len(run.by), _width(settled)),
@@ -362,11 +361,10 @@ def _found_keys(run: Run, columns: Sequence[Column], place: Path) -> StoredKeys:
     selection = run.plan.selection
     assert isinstance(selection, PartitionSelection)  # noqa: S101  # planned whenever no keys are given
     engine, called = run.rows.engine, [f"k{i}" for i in range(len(columns))]
-    everybody = Groups(run.rows, run.by, StoredKeys(engine, exp.select(), (), "", ""), None, run.bound)
+    everybody = Groups(run.rows, run.by, EVERYTHING, None, run.bound)
     people = Measuring(everybody, run.plan.grid, run.chance).keys_sql()
     present = [exp.not_(column(name).is_(exp.null())) for name in called]
     kept = _Selected(_secret(run), key_types(columns), selection)
-    (place / _FOUND).mkdir() if engine.name != "Spark" else None
     whole_rows = exp.select(*map(column, called), named(typed(column("n"), BIGINT), "n"))
     engine.store(
         whole_rows.from_(sub(people, "a"), copy=False).where(*present, copy=False),
