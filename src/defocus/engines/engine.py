@@ -121,7 +121,7 @@ class Engine(Protocol):
         *,
         progress: Callable[[float], None] | None = None,
     ) -> None:
-        """Compute ``grouping`` over the rows, pass the result through ``blocks``, and write Parquet files to a new folder.
+        """Compute ``grouping`` over the rows, pass the result through ``blocks``, and write Parquet to a new folder.
 
         Guarantee:
             Each row of the result goes through ``blocks`` in one block, in the order of the columns ``by``, of which no
