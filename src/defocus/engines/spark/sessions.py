@@ -74,7 +74,7 @@ _STARTED = MappingProxyType(
         " -XX:Tier4MinInvocationThreshold=20000 -XX:Tier4CompileThreshold=100000 -XX:Tier4BackEdgeThreshold=400000",
     }
 )
-"""Java optimises what runs ten times as often as it usually would: a third of its start is spent on optimising code
+"""Java optimises what runs ten times as often as it usually would: much of its start is spent on optimising code
 that runs a second, and loops over rows are reached all the same."""
 _ON_THIS_MACHINE = MappingProxyType(
     {
