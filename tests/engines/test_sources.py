@@ -238,3 +238,9 @@ def test_servers_of_spark_connect_are_told_apart(tmp_path: Path, monkeypatch: py
     engine_for([connected("one:15002"), connected("one:15002")])
     with pytest.raises(SourceError, match="different Sparks"):
         engine_for([connected("one:15002"), connected("two:15002")])
+
+
+def test_opening_tells_when_it_is_done() -> None:
+    told: list[float] = []
+    source(pa.table({"age": [30]}), progress=told.append).engine.close()
+    assert told == [100.0]

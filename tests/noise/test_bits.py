@@ -11,7 +11,7 @@ import pytest
 
 from defocus import noise
 from defocus.errors import InvalidParameterError, NotBitsError
-from defocus.noise.bits import source
+from defocus.noise.bits import bound, source
 from defocus.noise.testing import seeded
 
 pytestmark = pytest.mark.system
@@ -157,3 +157,14 @@ def test_a_seed_or_a_generator_is_refused_everywhere(given: object, call: Callab
 def test_all_exported_names_exist_and_no_seed_is_among_them() -> None:
     assert all(hasattr(noise, name) for name in noise.__all__)
     assert "seeded" not in noise.__all__
+
+
+def test_bits_that_are_bound_to_a_value_repeat_for_it_differ_for_others_and_do_not_travel() -> None:
+    secret = bytes(range(32))
+    first = bound(secret, b"value").words(1000)
+    assert (bound(secret, b"value").words(1000) == first).all()
+    for other in (bound(secret, b"valuf"), bound(secret, b"value\0"), bound(bytes(32), b"value")):
+        assert not (other.words(1000) == first).any()
+    assert abs(int(np.bitwise_count(first).sum()) - 32_000) < 8 * 126.5  # 64 000 fair bits
+    with pytest.raises(TypeError, match="stay"):
+        pickle.dumps(bound(secret, b"value"))

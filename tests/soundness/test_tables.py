@@ -146,6 +146,25 @@ def groups_by_every_kind(table: Any) -> Any:
     ]
 
 
+def in_files(table: Any) -> Any:
+    """Answers that are written, of named and of found groups: which files there are, and all that is in them."""
+    counted = {"rows": dp.count(), "x": dp.mean("x"), "people": dp.count_units(), "n": dp.count_distinct("n")}
+    named, found = table.group_by("k").agg(**counted), table.group_by("k", keys=None).agg(rows=dp.count())
+    return [
+        attempt(lambda: written(named, epsilon=3)),
+        attempt(lambda: written(named, epsilon=3, delta=1e-4)),
+        attempt(lambda: written(table.bound(rows=2).group_by("n", "k", keys=[(0, "a"), (1, "b")]).agg(x=dp.mean("x")))),
+        attempt(lambda: written(found, epsilon=3, delta=1e-4)),
+    ]
+
+
+def written(query: Any, **price: Any) -> Any:
+    home = Path(query.ledger.where).parent
+    made = query.release_to(home / f"answer {len(list(home.iterdir()))}", **(price or {"epsilon": 3}))
+    files = [(file.name, file.stat().st_size) for file in sorted(made.folder.iterdir()) if file.name[0] != "_"]
+    return [files, made.dataset().to_table(), str(made), made.to_dict()]
+
+
 def found_bounds(table: Any) -> Any:
     found = {"x": dp.mean("x", bounds="find"), "n": dp.sum("n", bounds="find"), "t": dp.count_distinct("t")}
     return release(table.agg(**found))
@@ -305,7 +324,7 @@ def a_report(table: Any) -> Any:
 
 
 QUESTIONS = (
-    all_aggregates, all_aggregates_with_gaussian_noise, found_groups, groups_by_every_kind, found_bounds,
+    all_aggregates, all_aggregates_with_gaussian_noise, found_groups, groups_by_every_kind, in_files, found_bounds,
     a_found_bound, people_in_found_numbers_of_groups, a_bound_by_sampling, a_cube, the_most_frequent, hypotheses,
     a_survival_curve, models, sql, joins, features_of_a_person, remaining, a_request, a_report,
 )  # fmt: skip

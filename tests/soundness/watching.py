@@ -291,6 +291,18 @@ def _found_keys(original: Callable[..., Any]) -> Callable[..., Any]:
     return found
 
 
+def _kept_keys(original: Callable[..., Any]) -> Callable[..., Any]:
+    """The same where keys are found in blocks, on their way to a file."""
+
+    def kept(self: Any, batches: Any) -> Any:
+        if not _TAPE or _TAPE[-1].deep:
+            return original(self, batches)
+        draw = lambda _: list(original(self, batches))  # noqa: E731
+        return iter(_TAPE[-1].meet("tables.bulk._Selected", self.selection, None, draw))
+
+    return kept
+
+
 def _advance(original: Callable[..., Any]) -> Callable[..., Any]:
     """A step of a stream: what comes in may move by what a unit contributes, and what comes out is public."""
 
@@ -482,6 +494,7 @@ def machine() -> Iterator[None]:
     from defocus.ledger import entries  # noqa: PLC0415 -- imported with all others
     from defocus.mechanisms.mechanism import add  # noqa: PLC0415
     from defocus.noise import discrete_gaussian, discrete_laplace, system  # noqa: PLC0415
+    from defocus.tables import bulk  # noqa: PLC0415
     from defocus.tables.execution import Run  # noqa: PLC0415
     from defocus.workloads.streams import run as streams_memory  # noqa: PLC0415
 
@@ -490,6 +503,7 @@ def machine() -> Iterator[None]:
         for made, name in list(_mechanical()):
             undo.enter_context(mock.patch.object(made, name, _sampling(made, name)))
         undo.enter_context(mock.patch.object(Run, "_found_keys", _found_keys(Run._found_keys)))
+        undo.enter_context(mock.patch.object(bulk._Selected, "__call__", _kept_keys(bulk._Selected.__call__)))
         for made in vars(streams_memory).values():
             if inspect.isclass(made) and "advance" in made.__dict__ and not getattr(made, "_is_protocol", False):
                 undo.enter_context(mock.patch.object(made, "advance", _advance(made.__dict__["advance"])))

@@ -126,8 +126,10 @@ def alone(event: Event, terms: Terms, asked: Budget | None = None) -> Promise | 
 
 
 def protection(unit: Unit, dataset: str, *, what: str = "every answer") -> str:
-    """What stays hidden."""
-    return f"{unit}, in {dataset}: {what} comes out almost as often {_NEIGHBOURS[unit.adjacency]}"
+    """What stays hidden; of a person's period, also what does not."""
+    said = f"{unit}, in {dataset}: {what} comes out almost as often {_NEIGHBOURS[unit.adjacency]}"
+    several = f"a {unit.column or 'person'} with several {unit.period}s is protected by the sum of what each loses"
+    return said if unit.period is None else f"{said}; {several}, and no better"
 
 
 def one(unit: Unit) -> str:
@@ -139,6 +141,8 @@ def one(unit: Unit) -> str:
     """
     if unit.per_person is not None:
         return "person"
+    if unit.period is not None:
+        return f"{unit.column} in one {unit.period}"
     return "row" if unit.kind == "rows" else unit.column or unit.kind
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from defocus.answers.columns import CONFIDENCE
 from defocus.answers.plots import blank
+from defocus.answers.progress import shown as progress_shown
 from defocus.cli.ledgers import ledger_at
 from defocus.cli.plots import ready, save
 from defocus.cli.terminal import console, plain, to_json
@@ -115,7 +116,7 @@ def query(
     """Release the answer to what is ``asked``, print it, and write it where asked."""
     check_places(out, plot)
     level = float(probability("confidence", confidence, zero=False, one=False))
-    with open_table(_file(dataset)) as table:
+    with progress_shown(None, "opening") as progress, open_table(_file(dataset), progress=progress) as table:
         query, price = _query(table, **asked)
         answer = query.release(**price, purpose=purpose, who=who, request=request)
     how = {"as_json": as_json or shape == "json", "as_csv": shape == "csv" and not as_json}

@@ -5,19 +5,50 @@ What a place that computes on tables must promise.
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.parquet as pq
 from sqlglot import exp
 
 from defocus.engines.schema import Kind, Schema
 from defocus.errors import DefocusError, EngineError
 
-__all__ = ["Engine", "integers", "interruptible", "quietly", "watched"]
+__all__ = [
+    "BLOCK",
+    "Blocks",
+    "Engine",
+    "Grouping",
+    "integers",
+    "interruptible",
+    "not_in_blocks",
+    "quietly",
+    "watched",
+    "written_blocks",
+]
+
+BLOCK = 1 << 16
+"""About how many rows are passed on at once where a result is too large for memory."""
+Grouping = Callable[[exp.Expression], exp.Select]
+"""A query over a relation that stands after FROM."""
+
+
+class Blocks(Protocol):
+    """What becomes of blocks of rows on their way to a file. It is called where the rows are, perhaps far away."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns that come out."""
+        ...
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """What is written instead of the batches, one by one."""
+        ...
 
 
 class Engine(Protocol):
@@ -91,6 +122,31 @@ class Engine(Protocol):
         """Compute; ``progress`` is called now and then with a percentage."""
         ...
 
+    def store(
+        self,
+        rows: exp.Select,
+        grouping: Grouping,
+        by: Sequence[str],
+        blocks: Blocks,
+        folder: Path,
+        *,
+        progress: Callable[[float], None] | None = None,
+    ) -> None:
+        """Compute ``grouping`` over the rows, pass the result through ``blocks``, and write Parquet to a new folder.
+
+        Guarantee:
+            Each row of the result goes through ``blocks`` in one block, in the order of the columns ``by``, of which no
+            two rows agree. How many files there are, and which rows are in which of them and in which order, depends on
+            these columns and on settings alone, never on the others nor on what the rows were computed from. Nothing
+            but blocks is in memory here. What is computed anew, since a machine was lost or was slow, is the same
+            result in the same blocks unless the rows have changed.
+        """
+        ...
+
+    def check_store(self) -> None:
+        """Refuse what would make :meth:`store` fail whatever the rows are, before anything is charged."""
+        ...
+
     def written(self, select: exp.Expression) -> str:
         """The statement that :meth:`run` would send. Nothing is sent."""
         ...
@@ -108,7 +164,7 @@ class Engine(Protocol):
         """
         ...
 
-    def publish(self, name: str, table: pa.Table) -> exp.Table:
+    def publish(self, name: str, table: Any) -> exp.Table:
         """Make a table known under a name of the engine's choice that contains ``name``, until it is withdrawn."""
         ...
 
@@ -144,6 +200,22 @@ def integers(column: Any) -> npt.NDArray[np.int64]:
             fix="report this; nothing was released.",
         )
     return np.asarray(whole.to_numpy(), dtype=np.int64)
+
+
+def not_in_blocks(engine: str) -> EngineError:
+    """Why an engine does not write answers to files."""
+    return EngineError(
+        f"{engine} gives its results as a whole, so none is written in blocks.",
+        fix="ask with release(…); or export the table to Parquet, and open that.",
+    )
+
+
+def written_blocks(batches: Iterable[pa.RecordBatch], blocks: Blocks, folder: Path) -> None:
+    """Pass batches through ``blocks`` to one Parquet file in a new folder, one at a time."""
+    folder.mkdir()
+    with pq.ParquetWriter(folder / "part-00000.parquet", blocks.schema) as writer:
+        for batch in blocks(batches):
+            writer.write_batch(batch)
 
 
 _T = TypeVar("_T")

@@ -5,11 +5,12 @@ Which engine computes on a table: decided by what it was opened from, in one pla
 
 import contextlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any, final
 
+import pyarrow.dataset as pads
 from sqlglot import exp
 
 from defocus.engines.duckdb import DuckDbEngine
@@ -26,17 +27,23 @@ from defocus.engines.untested import UntestedEngine
 from defocus.engines.views import Names
 from defocus.errors import EngineError, InvalidParameterError, SourceError, UnknownColumnError
 
-__all__ = ["ALIAS", "Origin", "Source", "engine_for", "fits", "literal", "source", "together", "without"]
+__all__ = ["ALIAS", "Origin", "Source", "alongside", "engine_for", "fits", "literal", "source", "together", "without"]
 
 
 ALIAS = "file"
 """How the names begin by which an own connection calls database files."""
 
 
-def engine_for(origins: Sequence[Origin], *, memory: str | None = None, threads: int | None = None) -> Engine:
+def engine_for(
+    origins: Sequence[Origin],
+    *,
+    memory: str | None = None,
+    threads: int | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Engine:
     """One engine that reaches everything, and nothing else unless the user's own connection does."""
     if any(one.on_spark for one in origins):
-        return _spark(origins, memory, threads)
+        return _spark(origins, memory, threads, progress)
     if any(one.address is not None for one in origins):
         return _server(origins, memory, threads)
     given = {id(one.connection): one.connection for one in origins if one.connection is not None}
@@ -72,7 +79,9 @@ def _server(origins: Sequence[Origin], memory: str | None, threads: int | None) 
     return MariaDbEngine(address) if is_mariadb(address) else PostgreSqlEngine(address)
 
 
-def _spark(origins: Sequence[Origin], memory: str | None, threads: int | None) -> SparkEngine:
+def _spark(
+    origins: Sequence[Origin], memory: str | None, threads: int | None, progress: Callable[[float], None] | None
+) -> SparkEngine:
     if any(one.connection is not None or one.database is not None or one.address is not None for one in origins):
         raise SourceError(
             "These tables live in different places, and rows do not travel between them.",
@@ -88,7 +97,7 @@ def _spark(origins: Sequence[Origin], memory: str | None, threads: int | None) -
     named = {one.engine for one in origins if isinstance(one.engine, str)}
     if len({server_of(one) for one in given}) > 1 or len(named) > 1:
         raise SourceError("These tables are on different Sparks.", fix="open both with the same session.")
-    session, own = (given[0], False) if given else started(*named)
+    session, own = (given[0], False) if given else started(named.pop(), progress)
     return SparkEngine(session, own=own)
 
 
@@ -124,8 +133,9 @@ def source(
     engine: Any = None,
     memory: str | None = None,
     threads: int | None = None,
+    progress: Callable[[float], None] | None = None,
 ) -> Source:
-    """Open private rows without reading one.
+    """Open private rows without reading one; ``progress`` is called with percentages where that takes a while.
 
     ``data`` is a path, a folder, a glob or a list of paths of Parquet or CSV files; a DuckDB file or connection, or the
     address of a PostgreSQL or MariaDB database, with ``table``; or a pandas, polars or Arrow table. ``types``
@@ -139,9 +149,12 @@ def source(
     ['age']
     """
     origin = origin_of(data, table=table, types=types, missing=missing, engine=engine)
-    chosen = engine_for([origin], memory=memory, threads=threads)
+    chosen = engine_for([origin], memory=memory, threads=threads, progress=progress)
     with _closed_on_failure(chosen):
-        return _opened(chosen, origin)
+        opened = _opened(chosen, origin)
+    if progress is not None:
+        progress(100.0)
+    return opened
 
 
 def together(*sources: Source, memory: str | None = None, threads: int | None = None) -> list[Source]:
@@ -151,6 +164,41 @@ def together(*sources: Source, memory: str | None = None, threads: int | None = 
     engine = engine_for([one.origin for one in sources], memory=memory, threads=threads)
     with _closed_on_failure(engine):
         return [replace(_opened(engine, one.origin), schema=one.schema) for one in sources]
+
+
+def alongside(engine: Engine, data: Any, name: str) -> tuple[exp.Select, Schema, str]:
+    """Public rows on an engine that is open: how it reads them, their columns, and what people call them.
+
+    Spark reads files and frames itself; DuckDB reads Parquet files through Arrow, block by block, since it opens no
+    file that was not named when it started. ``name`` begins the name of what is published, and is to tell it apart.
+    """
+    on_spark = isinstance(engine, SparkEngine)
+    origin = origin_of(data, engine="spark" if on_spark else None)
+    if origin.in_database or (origin.spark is not None and not on_spark):
+        raise SourceError(
+            f"{origin.description} and the table live in different places.".capitalize(),
+            fix="pass a Parquet file, a folder or a frame, and on Spark a data frame of the same Spark.",
+        )
+    if on_spark and origin.frame is None:
+        relation = _relation(engine, origin, None)
+    elif isinstance(engine, DuckDbEngine) and _is_flat(origin):
+        assert origin.files is not None  # noqa: S101  # or it would not be flat
+        relation = engine.publish(name, pads.dataset([str(path) for path in origin.files.paths]))
+    elif origin.files is not None:
+        opened = source(data)
+        try:
+            relation = engine.publish(name, opened.engine.run(opened.relation))
+        finally:
+            opened.engine.close()
+    else:
+        relation = engine.publish(name, origin.frame)
+    select = engine.canonical(relation, {})
+    return select, engine.schema(select), origin.description
+
+
+def _is_flat(origin: Origin) -> bool:
+    """Whether these are Parquet files whose folders say nothing."""
+    return origin.files is not None and origin.files.format == "parquet" and not origin.files.partitions
 
 
 @contextlib.contextmanager

@@ -12,15 +12,16 @@ connection become one that can only read: give it a user who can do nothing else
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, final
 
 import pyarrow as pa
 from sqlglot import ErrorLevel, exp
 from sqlglot.errors import UnsupportedError
 
-from defocus.engines.engine import quietly
+from defocus.engines.engine import Blocks, Grouping, not_in_blocks, quietly
 from defocus.engines.kinds import Columns, kind_of, noted, output
 from defocus.engines.schema import CANONICAL, Column, Kind, Schema, of_kind, unique
 from defocus.engines.syntax import Filler, Kinds, Rule, constant, is_mild, is_native, lower, native, quoted, rows_of
@@ -262,6 +263,24 @@ class UntestedEngine:
                 for (name, kind), one in zip(columns.items(), values, strict=True)
             }
         )
+
+    def store(
+        self,
+        rows: exp.Select,
+        grouping: Grouping,
+        by: Sequence[str],
+        blocks: Blocks,
+        folder: Path,
+        *,
+        progress: Callable[[float], None] | None = None,
+    ) -> None:
+        """Not here: what this database finds comes as a whole."""
+        del rows, grouping, by, blocks, folder, progress
+        self.check_store()
+
+    def check_store(self) -> None:
+        """Refuse it, before anything is charged."""
+        raise not_in_blocks(self.name)
 
     def written(self, select: exp.Expression) -> str:
         """The statement that :meth:`run` would send, with the public tables that it names."""

@@ -15,10 +15,11 @@ MOST_PARTS = 1_000
 """How many parts one charge can name."""
 _LONGEST = 300
 _TAG = b"defocus ledger part 1\n"
-_ROWS, _PEOPLE = "rows", "people"
+_ROWS, _PEOPLE, _PERIODS = "rows", "people", "periods"
 _WHY = {
     _ROWS: "each row is in one part",
     _PEOPLE: "the owner of the data declares that each person is in one part only",
+    _PERIODS: "each unit is what one person has in one part",
 }
 
 
@@ -28,7 +29,8 @@ class Parts:
     """The column that divides the data, the kind of its values, and why nobody is in two parts.
 
     ``apart`` is "rows" where the unit is one row, which has one value of the column, and "people" where the unit is a
-    person and the owner declares that all their rows have the same value, now and in whatever data is added later.
+    person and the owner declares that all their rows have the same value, now and in whatever data is added later. It
+    is "periods" where the unit is what one person has in one part, so that a person's parts have a budget each.
 
     Guarantee:
         Written in the first entry of a ledger, and held against every later opening: the same label means the same
@@ -57,21 +59,25 @@ class Parts:
         line("the column of the parts", self.column)
         line("the kind of the parts", self.kind)
         if self.apart not in _WHY:
-            raise InvalidParameterError(f"There is no reason {self.apart!r:.40} for parts.", fix="give rows or people.")
+            raise InvalidParameterError(
+                f"There is no reason {self.apart!r:.40} for parts.", fix="give rows, people or periods."
+            )
         if unit.adjacency is not Adjacency.ADD_REMOVE:
             raise InvalidParameterError(
                 f"Parts cannot be counted apart where the unit is {unit}: its row may move from one part to another.",
                 fix="leave the parts out of this ledger, or protect units that are added or removed.",
             )
-        if unit.per_person not in {None, 1}:
+        if unit.per_person not in {None, 1} and self.apart != _PERIODS:
             raise InvalidParameterError(
                 f"Parts cannot be counted apart where the unit is {unit}: one person may be in several.",
                 fix="leave the parts out of this ledger, or protect people who are in one part each.",
             )
-        if unit.kind not in ({"rows", "event"} if self.apart == _ROWS else {"user"}):
+        fits = unit.kind in {_ROWS: {"rows", "event"}, _PEOPLE: {"user"}, _PERIODS: {"user", "rows"}}[self.apart]
+        if not fits or unit.period != (self.column if self.apart == _PERIODS else None):
             raise InvalidParameterError(
                 f"That {_WHY[self.apart]} says nothing about {unit}.",
-                fix="give the reason that belongs to the unit: rows for rows and events, people for people.",
+                fix="give the reason that belongs to the unit: rows for rows and events, people for people, periods for"
+                " what people have in a period.",
             )
         return self
 

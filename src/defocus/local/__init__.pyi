@@ -5,6 +5,7 @@ from defocus.local.aggregation import to_arrow as to_arrow
 from defocus.local.aggregation import write_parquet as write_parquet
 from defocus.local.clients import ChangingMemory as ChangingMemory
 from defocus.local.clients import Client as Client
+from defocus.local.clients import ContributionFilter as ContributionFilter
 from defocus.local.clients import Memory as Memory
 from defocus.local.designs import Changing as Changing
 from defocus.local.designs import Rappor as Rappor

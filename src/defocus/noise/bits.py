@@ -1,5 +1,7 @@
 """Where random bits come from: the operating system's generator, stretched by a stream cipher."""
 
+import hashlib
+import hmac
 import os
 import weakref
 from abc import ABC, abstractmethod
@@ -13,7 +15,7 @@ import numpy.typing as npt
 
 from defocus.errors import NotBitsError
 
-__all__ = ["Bits", "Words", "source", "system"]
+__all__ = ["Bits", "Words", "bound", "source", "system"]
 
 Words = npt.NDArray[np.uint64]
 """An array of 64-bit words, every bit of them uniform and independent."""
@@ -148,6 +150,48 @@ def system() -> Bits:
     True
     """
     return _System()
+
+
+@final
+class _Bound(Bits):
+    """One stream. Made by :func:`bound`."""
+
+    __slots__ = ("_stream",)
+
+    def __init__(self, key: bytes) -> None:
+        ciphers = import_module("cryptography.hazmat.primitives.ciphers")
+        self._stream = ciphers.Cipher(ciphers.algorithms.AES(key), ciphers.modes.CTR(bytes(16))).encryptor()
+
+    def words(self, n: int) -> Words:
+        return np.frombuffer(self._stream.update(bytes(8 * n)), "<u8").astype(np.uint64)
+
+    def __reduce__(self) -> tuple[Callable[[], Bits], tuple[()]]:
+        """Refuse to travel: two copies would hand out the same words."""
+        raise TypeError("bits that are bound to a value stay where they are made")
+
+
+def bound(secret: bytes, value: bytes) -> Bits:
+    r"""Return the bits that belong to a value under a secret: AES-256 in counter mode under HMAC-SHA-256 of the value.
+
+    For noise that is drawn far from the secret, by processes that may be run again: noise drawn from these bits is the
+    same whenever it is added to the same value, and independent of it whenever it is added to another.
+
+    Guarantee:
+        Whoever does not know the ``secret`` (32 uniform bytes, used for one release) cannot tell the streams of
+        different values from uniform and independent ones. So noise on values that are all different in one release,
+        such as blocks with different keys, has the law of fresh noise, whatever the values are. A value that is noised
+        twice gives the same sum twice, and two values never share their noise, of which the difference would be bare.
+    Assumes:
+        HMAC-SHA-256 is a pseudorandom function and AES-256 a pseudorandom permutation. The secret is forgotten
+        afterwards: with it, all noise can be drawn again, and subtracted.
+    Reference:
+        Bellare (2006), New proofs for NMAC and HMAC; NIST SP 800-38A (counter mode).
+
+    >>> secret = bytes(32)  # of a test; else of the system's bits
+    >>> bound(secret, b"a").integer(64) == bound(secret, b"a").integer(64) != bound(secret, b"b").integer(64)
+    True
+    """
+    return _Bound(hmac.new(secret, value, hashlib.sha256).digest())
 
 
 def source(bits: object) -> Bits:

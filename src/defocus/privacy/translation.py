@@ -128,6 +128,13 @@ def appearance(person: Unit, data: Unit) -> Unit:
     """
     if data == person:
         return person
+    if person.period is not None or data.period is not None:
+        raise _refusal(
+            person,
+            data,
+            "and one person may have many periods",
+            "open data with the unit that the ledger was made for, or make another ledger for it.",
+        )
     if person.kind not in PERSONS:
         raise _refusal(
             person,

@@ -12,6 +12,8 @@ __all__ = ["Adjacency", "Unit", "edge", "item", "node", "rows", "user", "weight"
 _KINDS = ("rows", "user", "edge", "node", "event", "weight")
 _COUNTED = {"rows": "rows", "edge": "edges", "event": "events", "weight": "weights"}
 """Units of which one person may own several."""
+_PERIODS = ("week", "month", "quarter", "year")
+"""Periods of a calendar."""
 
 
 class Adjacency(StrEnum):
@@ -38,7 +40,8 @@ class Adjacency(StrEnum):
 class Unit:
     """One protected unit and its adjacency. Made by :func:`rows`, :func:`user`, :func:`edge` and their kin.
 
-    With ``per_person`` the unit is a person who owns at most so many rows, edges, events or weights.
+    With ``per_person`` the unit is a person who owns at most so many rows, edges, events or weights. With ``period``
+    it is what one person has in one period, such as a month: a column, or the calendar's period ``of`` a date.
 
     >>> print(user("patient_id"))
     everything about one patient_id, added or removed
@@ -51,11 +54,15 @@ class Unit:
     bound: Number | None = None
     adjacency: Adjacency = Adjacency.ADD_REMOVE
     per_person: int | None = None
+    period: str | None = None
+    of: str | None = None
 
     def __post_init__(self) -> None:
         whole = self.kind in _KINDS and (self.column is None) != (self.kind == "user")
         owned = self.per_person
         counted = type(owned) is int and owned > 0 and self.kind in _COUNTED
+        whole = whole and _is_period(self.kind, self.period, self.of)
+        whole = whole and (self.kind == "user" or self.period is None or owned is not None)
         if not (whole and (owned is None or counted)) or not isinstance(self.adjacency, Adjacency):
             raise InvalidParameterError(
                 f"{self!r} is not a unit.", fix=f"make one with {', '.join(f'{kind}()' for kind in _KINDS)}."
@@ -85,7 +92,7 @@ class Unit:
     def __str__(self) -> str:
         thing = {
             "rows": "one row",
-            "user": f"everything about one {self.column}",
+            "user": f"everything about one {self.column}" + (f" in one {self.period}" if self.period else ""),
             "edge": "one edge",
             "node": f"one node with at most {self.bound} edges" if self.bound else "one node and its edges",
             "event": "one event",
@@ -93,33 +100,69 @@ class Unit:
         }[self.kind]
         if self.per_person is not None:
             limits = f" in [0, {self.bound}]" if self.kind == "weight" else ""
-            thing = f"all {_COUNTED[self.kind]}{limits} of one person, at most {self.per_person}"
+            period = f" in one {self.period}" if self.period else ""
+            thing = f"all {_COUNTED[self.kind]}{limits} of one person{period}, at most {self.per_person}"
         return f"{thing}, {'added or removed' if self.adjacency is Adjacency.ADD_REMOVE else 'replaced by another'}"
 
 
-def rows(*, per_person: int | None = None, replace: bool = False) -> Unit:
+def rows(*, per_person: int | None = None, period: str | None = None, replace: bool = False) -> Unit:
     """Protect one row of a table; with ``per_person``, a person who owns at most so many.
+
+    With ``period``, a column such as the day of each row, protect what one person has in one period: at most
+    ``per_person`` rows, which somebody else must hold, such as the :class:`~defocus.local.ContributionFilter` of a
+    device.
 
     >>> print(rows())
     one row, added or removed
     >>> print(rows(replace=True))
     one row, replaced by another
+    >>> print(rows(per_person=10, period="day"))
+    all rows of one person in one day, at most 10, added or removed
     """
-    return Unit("rows", adjacency=_adjacency(replace=replace), per_person=_owned(per_person))
+    owned, adjacency = _owned(per_person), _adjacency(replace=replace)
+    if period is not None and (owned is None or replace or not _is_period("rows", period, None)):
+        raise InvalidParameterError(
+            f"A period of {period!r:.60} is not understood for rows.",
+            fix='say how many rows one person has in one of them, as in rows(per_person=10, period="day"),'
+            " and leave replace= out.",
+        )
+    return Unit("rows", adjacency=adjacency, per_person=owned, period=period)
 
 
-def user(column: object, *, replace: bool = False) -> Unit:
+def user(column: object, *, period: str | None = None, of: str | None = None, replace: bool = False) -> Unit:
     """Protect all rows that share a value of ``column``: one person, however often they appear.
+
+    Args:
+        column: the column that names the person.
+        period: protect what one person has in one period, with a budget for each period: a column of the table, such as
+            the month of each row; or "week", "month", "quarter" or "year" ``of`` a column of dates. Over several
+            periods a person is protected by the sum of what was released from them, and no better.
+        of: the column of dates.
+        replace: whether neighbours have other data of one unit, and not one unit more.
 
     >>> print(user("patient_id"))
     everything about one patient_id, added or removed
+    >>> print(user("patient_id", period="month", of="admitted"))
+    everything about one patient_id in one month, added or removed
     """
     if not isinstance(column, str) or not column:
         raise InvalidParameterError(
             f"user() needs the name of the column that identifies a person, but got {column!r}.",
             fix='write for example user("patient_id").',
         )
-    return Unit("user", column=column, adjacency=_adjacency(replace=replace))
+    adjacency = _adjacency(replace=replace)
+    if (period, of) != (None, None) and not _is_period("user", period, of):
+        raise InvalidParameterError(
+            f"A period of {period!r:.60} of {of!r:.60} is not understood.",
+            fix='write period="month" for a column of that name, or period="month", of="day" for a column of dates;'
+            f" of dates there are {', '.join(_PERIODS)}.",
+        )
+    if period is not None and replace:
+        raise InvalidParameterError(
+            "What one person has in one period is added or removed, not replaced: it stays in its period.",
+            fix="leave replace= out.",
+        )
+    return Unit("user", column=column, adjacency=adjacency, period=period, of=of)
 
 
 def edge(*, per_person: int | None = None, replace: bool = False) -> Unit:
@@ -171,6 +214,14 @@ def _adjacency(*, replace: Any) -> Adjacency:
             fix="pass replace=True for neighbours that replace one unit by another, and leave it out otherwise.",
         )
     return Adjacency.REPLACE if replace else Adjacency.ADD_REMOVE
+
+
+def _is_period(kind: str, period: object, of: object) -> bool:
+    if period is None:
+        return of is None
+    named = kind in {"rows", "user"} and isinstance(period, str) and bool(period)
+    dates = kind == "user" and isinstance(of, str) and bool(of) and period in _PERIODS
+    return named and (of is None or dates)
 
 
 def _owned(per_person: Any) -> int | None:

@@ -64,13 +64,13 @@ def write_unit(unit: Unit) -> dict[str, Any]:
     >>> write_unit(Unit("rows", per_person=3))
     {'kind': 'rows', 'column': None, 'bound': None, 'adjacency': 'add_remove', 'per_person': 3}
     """
-    owned = {} if unit.per_person is None else {"per_person": unit.per_person}
+    more = {"per_person": unit.per_person, "period": unit.period, "of": unit.of}
     return {
         "kind": unit.kind,
         "column": unit.column,
         "bound": write_number(unit.bound),
         "adjacency": unit.adjacency.value,
-        **owned,
+        **{name: value for name, value in more.items() if value is not None},
     }
 
 
@@ -80,7 +80,8 @@ def read_unit(data: Any) -> Unit:
         owned = data.get("per_person")
         if owned is not None and not (type(owned) is int and owned > 0):
             raise _malformed("per_person is not a number of rows")
-        return Unit(data["kind"], data["column"], read_number(data["bound"]), Adjacency(data["adjacency"]), owned)
+        adjacency, period = Adjacency(data["adjacency"]), (data.get("period"), data.get("of"))
+        return Unit(data["kind"], data["column"], read_number(data["bound"]), adjacency, owned, *period)
     except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError) as error:
         raise _malformed(f"{type(error).__name__} in a unit") from error
 

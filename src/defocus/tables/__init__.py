@@ -15,6 +15,7 @@ from defocus.tables.aggregates import (
     quantiles,
 )
 from defocus.tables.budget_choice import Choice, choose_budget
+from defocus.tables.bulk import Written
 from defocus.tables.contribution import Bound
 from defocus.tables.cubes import Cube
 from defocus.tables.distinct_values import count_distinct
@@ -54,6 +55,7 @@ __all__ = [
     "Released",
     "Schema",
     "Table",
+    "Written",
     "choose_budget",
     "correlation",
     "count",

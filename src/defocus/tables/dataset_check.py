@@ -1,6 +1,6 @@
 """The data opened as its file says; and whether the file fits the data, as far as schemas tell."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -23,6 +23,7 @@ def open_dataset(
     engine: Any = None,
     memory: str | None = None,
     threads: int | None = None,
+    progress: Callable[[float], None] | None = None,
 ) -> Source:
     """The private rows of a dataset, or the rows of another table it names, with everything declared about them."""
     about: Dataset | OtherTable = dataset if other is None else other
@@ -36,6 +37,7 @@ def open_dataset(
         engine=dataset.engine if engine is None else engine,
         memory=memory,
         threads=threads,
+        progress=progress,
     )
     return replace(opened, schema=declared(opened.schema, about.columns))
 

@@ -281,7 +281,7 @@ def parsed(text: str, *, file: Path = Path("defocus.toml")) -> Dataset:
     name = top.word("name")
     if name is None or not _NAME.fullmatch(name):
         top.refuse("name", "The name must be letters, digits, - and _", 'write name = "visits".')
-    unit = _unit(top.section("unit").only("column", "rows", "replace"))
+    unit = _unit(top.section("unit").only("column", "rows", "replace", "period", "of"))
     return Dataset(
         name=name,
         data=_data(top),
@@ -327,7 +327,10 @@ def _unit(section: Section) -> Unit:
             'write column = "patient_id" to protect all rows of a person, or rows = true to protect each row alone.',
         )
     replace = section.flag("replace")
-    return rows(replace=replace) if column is None else user(column, replace=replace)
+    period, of = section.word("period"), section.word("of")
+    if column is None and (period is not None or of is not None):
+        section.refuse("period", "Rows have no periods", "leave period and of out, or write column = …")
+    return rows(replace=replace) if column is None else user(column, period=period, of=of, replace=replace)
 
 
 def _budget(section: Section) -> Budget:

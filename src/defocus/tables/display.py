@@ -7,7 +7,7 @@ from defocus.engines.schema import Column, Schema
 from defocus.ledger import Ledger
 from defocus.privacy.html import html_facts, html_lines, html_table
 from defocus.tables.contribution import Bound
-from defocus.tables.keys import Keys
+from defocus.tables.keys import Keys, StoredKeys
 from defocus.tables.parts import whats_left
 from defocus.tables.rows import Rows
 
@@ -34,13 +34,15 @@ def question_page(question: str, rows: Rows, ledger: Ledger, bound: Bound | None
     return f"<div>{_facts({**said, **_known(rows, ledger, bound)})}{html_lines([_FREE])}</div>"
 
 
-def groups_words(by: Sequence[str], keys: Keys | None) -> str:
+def groups_words(by: Sequence[str], keys: Keys | StoredKeys | None) -> str:
     """Which groups are asked about, in words."""
     if not by:
         return ""
     names = ", ".join(map(plain, by))
     if keys is None:
         return f"by {names}; found privately, which needs a delta"
+    if isinstance(keys, StoredKeys):
+        return f"by {names}: those of {plain(keys.description)}"
     rows = [", ".join(map(plain, row.values())) for row in keys.table.slice(0, _SHOWN).to_pylist()]
     return f"by {names}: {_some(rows, keys.number)}"
 

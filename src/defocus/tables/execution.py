@@ -32,7 +32,7 @@ from defocus.noise import Bits
 from defocus.tables.bias import Bias
 from defocus.tables.contribution import DEFAULT_ROWS, EDGES, Bound, FoundBound, best_bound, people_weight
 from defocus.tables.distinct_values import Distinct, FoundValues
-from defocus.tables.keys import EVERYTHING, Keys
+from defocus.tables.keys import EVERYTHING, Keys, StoredKeys
 from defocus.tables.measurement import Measuring, Statement
 from defocus.tables.noise import CellNoise
 from defocus.tables.planner import Plan
@@ -176,13 +176,19 @@ class Run:
     def _bounded(self, keys: Keys, noise: CellNoise) -> tuple[Keys, tuple[AnswerColumn, ...], tuple[str, ...]]:
         """The answer with the bound that a noisy histogram of contributions suggests."""
         with published(self.rows, self.by, keys, self.bound) as groups:
-            exact = Measuring(groups, self.plan.grid, self.chance, self.progress).contributions(EDGES)
+            run, rule = self.settled(keys.number, groups, noise)
+        keys, columns, bounds = run.answer(keys)
+        return keys, columns, (rule, *bounds)
+
+    def settled(self, number: int, groups: Groups, noise: CellNoise) -> "tuple[Run, Rule]":
+        """The run with the bound that is found for this ``number`` of groups, and what to say about it."""
+        exact = Measuring(groups, self.plan.grid, self.chance, self.progress).contributions(EDGES)
         quotients = [aggregate.quotient for _, aggregate in self.plan.arrangement.aggregates]
         person = self.plan.grid * DEFAULT_ROWS
         best = best_bound(
             noise.add(exact, self.bits),
             scale=max(1.0, math.sqrt(noise.variance / 2)),  # whole numbers of people have no finer noise
-            groups=keys.number,
+            groups=number,
             noise=max((math.sqrt(cell.variance) / person for cell in self.plan.splits), default=1.0),
             counts=not all(quotients),
             quotients=any(quotients),
@@ -192,8 +198,7 @@ class Run:
         most = None if self.bound is None else self.bound.people_in
         plan = replace(self.plan, grid=person // rows, contributions=None)
         run = replace(self, plan=plan, bound=Bound(rows=rows, groups=most), weight=best.weight)
-        keys, columns, bounds = run.answer(keys)
-        return keys, columns, (Rule(_found(rows, best, self.rows.unit), (self.bias or Bias()).of_rows), *bounds)
+        return run, Rule(_found(rows, best, self.rows.unit), (self.bias or Bias()).of_rows)
 
     def _ranges(self, groups: Groups) -> dict[str, FoundRange]:
         """Bounds for the columns that have none, from everybody's rows."""
@@ -310,7 +315,7 @@ def statements(
     rows: Rows,
     by: tuple[str, ...],
     bound: Bound | None,
-    keys: Keys | None,
+    keys: Keys | StoredKeys | None,
     *,
     among: Keys | None = None,
 ) -> tuple[Statement, ...]:

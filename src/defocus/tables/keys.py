@@ -1,17 +1,40 @@
 """Which groups are shown: keys that were known beforehand, or keys that are found privately."""
 
+import hashlib
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, final
 
 import pyarrow as pa
+import pyarrow.dataset as pads
+from sqlglot import exp
 
-from defocus.engines.schema import Column, Kind
+from defocus.engines.engine import Engine, integers
+from defocus.engines.schema import Column, Kind, lasting
+from defocus.engines.sources import alongside
+from defocus.engines.spark.sessions import is_frame
+from defocus.engines.syntax import column as field
+from defocus.engines.syntax import named, sub
 from defocus.errors import InvalidParameterError, NotDeclaredError, WrongKindError
+from defocus.ledger.identity import identity
 
-__all__ = ["DECLARED", "EVERYTHING", "Keys", "declared_keys", "key_columns", "named_keys", "public_keys"]
+__all__ = [
+    "DECLARED",
+    "EVERYTHING",
+    "Keys",
+    "StoredKeys",
+    "declared_keys",
+    "in_memory",
+    "is_stored",
+    "key_columns",
+    "key_types",
+    "named_keys",
+    "public_keys",
+    "stored_keys",
+]
 
 DECLARED = "declared"
 """What ``keys`` is unless given: the domains declared for the columns."""
@@ -41,6 +64,87 @@ class Keys:
     def nullable(self) -> bool:
         """Whether some key is NULL."""
         return any(column.null_count for column in self.table.columns)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredKeys:
+    """The groups of an answer as a public table that the engine reads: as many as there are, in no memory of ours.
+
+    A key that is there several times is one group. Keys with a NULL are left out, since no engine finds them by value.
+    """
+
+    engine: Engine
+    relation: exp.Select
+    """One row for each key, or several alike, in columns k0, k1 and so on; no NULL."""
+    columns: tuple[Column, ...]
+    description: str
+    identity: str
+    """What tells these keys from others."""
+    number = 1 << 40
+    """More than one person can have; how many there are is counted only where that matters."""
+    nullable = False
+
+    def counted(self) -> int:
+        """How many keys there are, which is public."""
+        once = sub(self.relation.copy().distinct(), "k")
+        number = exp.select(named(exp.Count(this=exp.Star(), big_int=True), "n")).from_(once, copy=False)
+        return int(integers(self.engine.run(number)["n"])[0])
+
+    @property
+    def table(self) -> pa.Table:
+        """The keys in memory, if they are not too many for that."""
+        if self.counted() > _MOST:
+            raise InvalidParameterError(
+                f"These are more than {_MOST} groups.",
+                fix='write the answer to files: release_to("folder", epsilon=…).',
+            )
+        read = self.engine.run(self.relation.copy().distinct())
+        return read.cast(key_types(self.columns)).rename_columns([column.name for column in self.columns])
+
+    @property
+    def facts(self) -> str:
+        """The same text for the same keys."""
+        return f"{self.identity}; {lasting(self.relation.sql('duckdb', identify=True, comments=False))}"
+
+
+def is_stored(keys: object) -> bool:
+    """Whether keys are a table that the engine is to read: a path, an Arrow dataset or a Spark data frame."""
+    if isinstance(keys, str):
+        return "/" in keys or keys.lower().endswith((".parquet", ".csv", ".csv.gz"))
+    return isinstance(keys, Path | pads.Dataset) or is_frame(keys)
+
+
+def stored_keys(engine: Engine, columns: Sequence[Column], keys: Any) -> StoredKeys:
+    """The keys of a public table, read by the engine that holds the private rows."""
+    known = identity(keys) or f"a {type(keys).__name__}"
+    select, schema, description = alongside(engine, keys, f"keys {hashlib.sha256(known.encode()).hexdigest()[:16]}")
+    for column in columns:
+        theirs = schema.get(column.name)
+        if theirs is None:
+            raise NotDeclaredError(
+                f"The table of keys has no column {column.name!r}.",
+                fix=f"give it the columns {', '.join(one.name for one in columns)}.",
+            )
+        if theirs.kind is not column.kind:
+            raise WrongKindError(
+                f"{column.name!r} is of kind {column.kind} in the table and {theirs.kind} in the table of keys.",
+                fix="give keys of the kind that the column has.",
+            )
+    named_keys = [named(field(column.name), f"k{i}") for i, column in enumerate(columns)]
+    present = [exp.not_(field(column.name).is_(exp.null())) for column in columns]
+    relation = exp.select(*named_keys).from_(sub(select, "s"), copy=False).where(*present, copy=False)
+    return StoredKeys(engine, relation, tuple(columns), description, known)
+
+
+def in_memory(keys: "Keys | StoredKeys | None") -> "Keys | None":
+    """The keys in memory; None where they are to be found."""
+    return Keys(keys.table) if isinstance(keys, StoredKeys) else keys
+
+
+def key_types(columns: Sequence[Column]) -> pa.Schema:
+    """The types that keys of these columns have in Arrow, called k0, k1 and so on."""
+    return pa.schema([(f"k{i}", _TYPES[column.kind]) for i, column in enumerate(columns)])
 
 
 EVERYTHING = Keys(pa.table({}))

@@ -23,7 +23,7 @@ from defocus.privacy.units import Unit
 from defocus.tables import dataset_file
 from defocus.tables.contribution import Bound, fitting, naming
 from defocus.tables.dataset_check import open_dataset
-from defocus.tables.parts import Declared, divided, in_ledger
+from defocus.tables.parts import Declared, divided, in_ledger, in_periods
 from defocus.tables.rows import Rows
 from defocus.tables.table import Table
 
@@ -49,6 +49,7 @@ def open(  # noqa: A001  # reads as dp.open
     engine: Any = None,
     memory: str | None = None,
     threads: int | None = None,
+    progress: Callable[[float], None] | None = None,
 ) -> Table:
     """Open a table about people. No row is read.
 
@@ -56,7 +57,8 @@ def open(  # noqa: A001  # reads as dp.open
         data: a path, a glob or a list of Parquet or CSV files; a DuckDB file or connection, a Spark session, or the
             address of a PostgreSQL or MariaDB database (``postgresql://…``, ``mysql://…``), with ``table=``; a pandas,
             polars, Arrow or Spark table; or a dataset file, ``defocus.toml``, which says all the rest.
-        unit: what one person is: ``dp.user("patient_id")``, or ``dp.rows()`` where each row is one.
+        unit: what one person is: ``dp.user("patient_id")``, or ``dp.rows()`` where each row is one; or what one
+            person has in one period, ``dp.user("patient_id", period="month", of="day")``, each with the whole budget.
         budget: how much may ever be lost about one of them, by all releases together.
         ledger: where every charge is written down: a path, a PostgreSQL URL or an open ledger. Beside the data unless
             told, called after its file or table. Where it exists, it must have been made for the same unit, budget and
@@ -84,6 +86,7 @@ def open(  # noqa: A001  # reads as dp.open
             connection of yours as ``data``.
         memory: how much memory the engine may use, such as "2GB".
         threads: how many threads the engine may use.
+        progress: called with percentages where opening takes a while, as where Spark is started.
 
     >>> import tempfile
     >>> import pyarrow as pa
@@ -105,10 +108,12 @@ def open(  # noqa: A001  # reads as dp.open
             raise InvalidParameterError(
                 f"{', '.join(twice)} cannot be given beside a dataset file, which says it.", fix="write it in the file."
             )
-        return _from_file(dataset_file.read(data), ledger, {"engine": engine, "memory": memory, "threads": threads})
+        settings = {"engine": engine, "memory": memory, "threads": threads, "progress": progress}
+        return _from_file(dataset_file.read(data), ledger, settings)
     check_kinds(budget=budget, unit=unit)
     wanted = purposes_of(purposes)
-    first = partial(source, data, table=table, types=types, engine=engine, memory=memory, threads=threads)
+    settings = {"engine": engine, "memory": memory, "threads": threads, "progress": progress}
+    first = partial(source, data, table=table, types=types, **settings)
     with ExitStack() as undo:
         sources = _sources([first, *(partial(source, one) for one in (private or {}).values())], memory, threads)
         undo.callback(sources[0].engine.close)
@@ -120,7 +125,7 @@ def open(  # noqa: A001  # reads as dp.open
             unit=unit,
             budget=budget,
             ledger=_place(data, sources[0], unit, budget) if ledger is None else ledger,
-            identity=identity(data, table) if parts is None else None,  # data with parts grows
+            identity=None if parts is not None or _has_periods(unit) else identity(data, table),  # parts grow
             anchor_file=anchor_file,
             bound=bound,
             purposes=wanted,
@@ -170,7 +175,9 @@ def _from_file(dataset: dataset_file.Dataset, ledger: Ledger | str | Path | None
         unit=dataset.unit,
         budget=dataset.budget,
         ledger=dataset.ledger_place if ledger is None else ledger,
-        identity=identity(dataset.paths(), dataset.table) if dataset.parts is None else None,
+        identity=None
+        if dataset.parts is not None or _has_periods(dataset.unit)
+        else identity(dataset.paths(), dataset.table),
         anchor_file=dataset.anchor_place if ledger is None else None,
         bound=dataset.bound,
         purposes=dataset.purposes or None,
@@ -200,6 +207,11 @@ def _table(said: _Said, sources: Sequence[Source]) -> Table:
         assert unit is not None  # noqa: S101  # one of the two said it
         rows = _rows(sources[0], unit, None)
         rows = replace(rows, division=divided(said.parts, rows.schema, unit, sources[0].origin.files, sources[0].own))
+        if said.private and unit.period is not None:
+            raise InvalidParameterError(
+                f"This table protects {unit}, and another private table does not say in which {unit.period} a row is.",
+                fix="leave private tables out, or protect people without a period.",
+            )
         if said.private and rows.unit is None:
             raise InvalidParameterError(
                 f"This table protects {unit}, so no other private table is about the same people.",
@@ -258,6 +270,10 @@ def _same_purposes(key: str, told: str | None, book: Ledger) -> None:
             )
 
 
+def _has_periods(unit: Unit | None) -> bool:
+    return unit is not None and unit.period is not None
+
+
 def _sources(make: Iterable[Callable[[], Source]], memory: str | None, threads: int | None) -> list[Source]:
     """The sources on one engine; no other stays open, also where one of them cannot be opened."""
     with ExitStack() as engines:
@@ -301,7 +317,8 @@ def _rows(opened: Source, unit: Unit, person: str | None) -> Rows:
     except UnknownColumnError as problem:
         problem.fix += ' Where the person has another name here, say so: unit=dp.user("…").' if person is None else ""
         raise
-    return Rows(named.engine, named.relation, named.schema, column, words=_warned(opened))
+    rows = Rows(named.engine, named.relation, named.schema, column, words=_warned(opened))
+    return rows if unit.period is None else in_periods(rows, unit)
 
 
 def _warned(opened: Source) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ of the others nothing is decided by declared facts alone, and never by looking w
 * one row or event that is added or removed has one value of the column, so it is in one part: *apart*;
 * a person's rows may be in many parts, so a release from any part counts for everybody, as any other does, unless the
   owner declares that each person is in one part only: then *apart*, and the promise is written in the ledger;
+* what a person has in one period is in the part of that period, and in no other: *apart*;
 * a unit that is replaced by another may leave one part for another and be in both releases, so parts are not apart.
 
 Guarantee:
@@ -38,6 +39,7 @@ from defocus.answers import Effect, Rule
 from defocus.engines.files import Files
 from defocus.engines.schema import Column, Kind, Schema, Value
 from defocus.engines.sources import fits
+from defocus.engines.syntax import TEXT, column, named, typed
 from defocus.errors import InvalidParameterError, WrongKindError
 from defocus.ledger import Ledger, Parts
 from defocus.ledger.filter import Guard
@@ -51,6 +53,7 @@ __all__ = [
     "described",
     "divided",
     "in_ledger",
+    "in_periods",
     "part_rules",
     "parts",
     "restricted",
@@ -114,11 +117,16 @@ def divided(
     ``files`` are those of the table: where folders divide it, a part reads only its own. ``own`` has the kinds that
     columns are stored as.
     """
-    if said is None:
+    if said is None and unit.period is None:
         return None
-    declared = said if isinstance(said, Declared) else parts(said)
+    declared = said if isinstance(said, Declared) else parts(unit.period if said is None else said)
+    if unit.period is not None and declared != Declared(unit.period):
+        raise InvalidParameterError(
+            f"The unit is {unit}, so that its parts are those of {unit.period!r:.60}.",
+            fix="leave parts= out: each period is a part.",
+        )
     column = schema.usable(declared.column)
-    stored = column.kind if own is None else own[column.name].kind
+    stored = column.kind if own is None or column.name not in own else own[column.name].kind
     if stored is not column.kind and stored in {Kind.NUMBER, Kind.TIMESTAMP}:
         raise WrongKindError(
             f"The column {column.name!r:.60} is read as {column.kind} from values of kind {stored}, which engines round"
@@ -134,6 +142,8 @@ def divided(
     folders = files if files is not None and column.name in files.partitions else None
     division = Division(column.name, str(column.kind), files=folders)
     replaced = unit.adjacency is Adjacency.REPLACE
+    if unit.period is not None:
+        return replace(division, apart="periods")
     if declared.people is None:
         return replace(division, apart="rows") if unit.column is None and not replaced else division
     if unit.column is None or replaced:
@@ -142,6 +152,42 @@ def divided(
             fix=f'leave people= out: parts="{declared.column}".',
         )
     return replace(division, apart="people")
+
+
+def in_periods(rows: Rows, unit: Unit) -> Rows:
+    """The rows of people, with the period of each and with a column that names the unit: the person and the period.
+
+    Guarantee:
+        Two rows have the same name if and only if person and period are the same: the text of the person is written
+        with its length before that of the period, and both texts are those of one value. Whatever is bounded for each
+        name is then bounded for each unit, also in releases from several periods; a bound for each person would not
+        do, since one period more would take weight from the rows of others. A row without a person or a period is
+        nobody's.
+    """
+    assert unit.period is not None  # noqa: S101  # only then are there periods
+    if unit.of is not None:
+        if rows.schema.usable(unit.of).kind is not Kind.DATE:
+            raise WrongKindError(
+                f"The column {unit.of!r:.60} holds no dates, so it has no {unit.period}s.",
+                fix="name a column of dates, or a column that holds the period itself: leave of= out.",
+            )
+        day = exp.column(unit.of, quoted=True).sql("duckdb")
+        rows = rows.derive({unit.period: f"DATE_TRUNC('{unit.period}', {day})"})
+    period, called = rows.schema.usable(unit.period), f"{unit.column} in one {unit.period}"
+    if called in rows.schema or period.kind not in _KINDS:
+        raise WrongKindError(
+            f"{unit.period!r:.60} cannot be the period of {unit.column!r:.60}: it is of kind {period.kind}, or there is"
+            f" a column {called!r:.80}.",
+            fix="use a column of texts, whole numbers or dates, and no other of that name.",
+        )
+    person, time = (typed(column(name), TEXT) for name in (rows.unit or "", unit.period))
+    text: exp.Expression = typed(exp.Length(this=person.copy()), TEXT)
+    for piece in (exp.Literal.string(":"), person, time):
+        text = exp.DPipe(this=text, expression=piece, safe=True)
+    kept = [column(name) for name in rows.schema.names]
+    select = rows.select([*kept, named(text, called)])
+    schema = Schema((*rows.schema, Column(called, Kind.TEXT)))
+    return replace(rows.made(select, schema, [], [], layers=1), unit=called)
 
 
 def in_ledger(division: Division | None) -> Parts | None:
@@ -236,7 +282,11 @@ def _charged(rows: Rows, division: Division) -> list[str]:
     if division.apart is None:
         person = "row may move from one part to another" if rows.unit is None else f"{rows.unit} may be in several"
         return [f"parts by {division.column} are charged to everybody, since one {person}"] if division.chosen else []
-    why = "each row is in one part" if division.apart == "rows" else "the owner declares that each is in one part only"
+    why = {
+        "rows": "each row is in one part",
+        "people": "the owner declares that each is in one part only",
+        "periods": f"what a person has in another {division.column} has a budget of its own",
+    }[division.apart]
     if not division.chosen:
         return [f"all parts by {division.column} are charged; table.part(…) charges one of them"]
     person = "row" if rows.unit is None else rows.unit
@@ -315,5 +365,5 @@ def undivided(division: Division | None, ledger: Ledger) -> list[str]:
     if parts is None or in_ledger(division) is not None:
         return []
     column = json.dumps(parts.column, ensure_ascii=False)
-    said = f"parts={column}" if parts.apart == "rows" else f'parts=dp.parts({column}, people="{IN_ONE_PART}")'
+    said = f'parts=dp.parts({column}, people="{IN_ONE_PART}")' if parts.apart == "people" else f"parts={column}"
     return [f"the ledger has {parts}; rows opened without these parts are charged to everybody: declare {said}"]

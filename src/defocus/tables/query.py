@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import final
 
 from defocus.answers import Effect, Preview, Released, Rule
@@ -17,13 +18,14 @@ from defocus.noise.bits import source as bits_of
 from defocus.release.charge import spendable
 from defocus.release.paid_computation import perform
 from defocus.release.preview import previewed
+from defocus.tables import bulk
 from defocus.tables.answers import answered, from_record, to_record
 from defocus.tables.bias import Bias
 from defocus.tables.contribution import Bound
 from defocus.tables.display import groups_words, question_page
 from defocus.tables.distinct_values import FoundValues
 from defocus.tables.execution import Run, rehearse, statements
-from defocus.tables.keys import Keys
+from defocus.tables.keys import Keys, StoredKeys, in_memory
 from defocus.tables.parts import part_rules
 from defocus.tables.planner import MeasurementPlan, Plan, keys_need_delta, plan
 from defocus.tables.reading import Reading
@@ -58,7 +60,7 @@ class Query:
     ledger: Ledger
     bound: Bound | None
     by: tuple[str, ...]
-    keys: Keys | None
+    keys: Keys | StoredKeys | None
     arrangement: MeasurementPlan
     weights: Mapping[str, Number]
     reading: Reading | None = None
@@ -182,6 +184,7 @@ class Query:
         why = allowed(purpose, self.ledger.purposes, self.question)
         drawn_from = bits_of(bits)
         words = self._rules(planned, found=True)
+        known = in_memory(self.keys)
         rehearse(self.rows, self.by, self.arrangement.texts)
 
         def compute(receipt: Receipt) -> Released:
@@ -196,7 +199,7 @@ class Query:
                 self.bias,
                 self.among,
             )
-            keys, columns, bounds = run.answer(self.keys)
+            keys, columns, bounds = run.answer(known)
             answer = answered(keys.table, columns, self.question, receipt, (*words, *bounds), asked=asked)
             return answer if self.reading is None else self.reading.read(answer, planned)
 
@@ -217,6 +220,80 @@ class Query:
                 bar=False,
             )
 
+    def release_to(
+        self,
+        folder: str | Path,
+        *,
+        epsilon: Number,
+        delta: Number | None = None,
+        purpose: str | None = None,
+        who: str | None = None,
+        request: str | None = None,
+        bits: Bits | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> bulk.Written:
+        """Charge, compute, add noise where the groups are, and write Parquet files: for more groups than memory holds.
+
+        On Spark the executors draw the noise and write; DuckDB hands on its result block by block. The cost, the law
+        of the noise and the guarantee are those of :meth:`release`. See :mod:`defocus.tables.bulk`.
+
+        Args:
+            folder: a folder that is made, on this machine or on a file system that all executors reach under this
+                path. It is called ``….incomplete`` until all files are there.
+            epsilon: what the release may cost.
+            delta: likewise.
+            purpose: why, in one line; the question itself by default.
+            who: by whom; the account's name by default.
+            request: a name for this request. If it was answered before, where the files are is returned again, free.
+            bits: the source of random bits, of which the secret of the noise is drawn; the system's by default.
+            progress: called now and then with the percentage that the engine has done.
+        """
+        asked, planned = spendable(epsilon, delta, self.ledger), self._planned(epsilon, delta)
+        if self.reading is not None:
+            raise InvalidParameterError(
+                "What is read from all groups together is not written to files.", fix="ask it with release(…)."
+            )
+        if self.among is not None:
+            raise InvalidParameterError(
+                "Keys are found for all columns or for none in answers in files.", fix="give keys=None, or all keys."
+            )
+        bulk.answerable(planned, self.by, self.keys, self.bound)
+        why = allowed(purpose, self.ledger.purposes, self.question)
+        drawn_from, destination = bits_of(bits), bulk.Destination.of(folder)
+        words = self._rules(planned, found=True)
+
+        def check() -> None:
+            rehearse(self.rows, self.by, self.arrangement.texts)
+            destination.check()
+            self.rows.engine.check_store()
+
+        def compute(receipt: Receipt) -> bulk.Written:
+            run = Run(
+                planned, self.rows, self.by, self.bound, drawn_from, RowSampler.drawn(drawn_from), tell, self.bias
+            )
+            about = {"question": self.question, "rules": list(words), "receipt": receipt.to_dict()}
+            found = bulk.released_to(run, self.keys, destination, about)
+            rules = rules_of((*words, *found.rules))
+            return bulk.Written(destination.folder, found.groups, found.columns, self.question, receipt, rules, asked)
+
+        with shown(progress) as tell:
+            return perform(
+                planned.event,
+                compute,
+                ledger=self.ledger,
+                purpose=why,
+                description=self.question[:400],
+                written=bulk.to_record,
+                read=bulk.from_record,
+                facts=repr((self._facts(words), str(destination.folder))),
+                who=who,
+                request=request,
+                asked=asked,
+                replan=lambda other: self._planned(epsilon, other).event,
+                check=check,
+                bar=False,
+            )
+
     @property
     def question(self) -> str:
         """What is asked, in one line."""
@@ -230,7 +307,13 @@ class Query:
     def _facts(self, words: tuple[str, ...]) -> str:
         """Everything public that the answer depends on."""
         known = self.among if self.keys is None else self.keys
-        keys = "found" if known is None else repr(known.table.to_pydict())
+        keys = (
+            "found"
+            if known is None
+            else known.facts
+            if isinstance(known, StoredKeys)
+            else repr(known.table.to_pydict())
+        )
         read = () if self.reading is None else (self.reading,)
         return repr((self.rows.facts(), words, self.by, keys, self.bound, self.arrangement.aggregates, *read))
 
@@ -269,6 +352,8 @@ class Query:
         ]
         if keys is None and plan.selection is not None:
             said.append(Rule(_shown(rows, plan.selection), Effect.TOLD))
+        elif isinstance(keys, StoredKeys):
+            said.append(f"the groups were named beforehand, in {keys.description}; rows of others are left out")
         elif keys is not None and keys.table.num_columns:
             said.append(f"the {keys.number} groups were named beforehand; rows of others are left out")
         if self.bias is not None:
@@ -297,7 +382,9 @@ def _bounding(rows: Rows, bound: Bound) -> str:
     return said + (f"; all rows of a {rows.unit} with more count, but with less weight" if bound.total > 1 else "")
 
 
-def _grouping(rows: Rows, bound: Bound, keys: Keys | None, arrangement: MeasurementPlan, plan: Plan) -> list[Rule]:
+def _grouping(
+    rows: Rows, bound: Bound, keys: Keys | StoredKeys | None, arrangement: MeasurementPlan, plan: Plan
+) -> list[Rule]:
     """In how many groups one person is counted as a person, where that is not in all of them."""
     most = bound.people_in
     asked = any(aggregate.counts == "people" for _, aggregate in arrangement.apart)

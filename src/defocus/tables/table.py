@@ -15,7 +15,19 @@ from defocus.tables.cubes import Cube
 from defocus.tables.display import columns_page, groups_words, question_page
 from defocus.tables.examples import Examples, examples_of
 from defocus.tables.inference import Asked, chi_squared, independent, mean_test, rank_test, survival
-from defocus.tables.keys import DECLARED, EVERYTHING, Keys, declared_keys, key_columns, named_keys, public_keys
+from defocus.tables.keys import (
+    DECLARED,
+    EVERYTHING,
+    Keys,
+    StoredKeys,
+    declared_keys,
+    in_memory,
+    is_stored,
+    key_columns,
+    named_keys,
+    public_keys,
+    stored_keys,
+)
 from defocus.tables.parts import restricted, whats_left
 from defocus.tables.person_features import derived, per_person
 from defocus.tables.planner import plan_measurements
@@ -158,14 +170,18 @@ class Table:
             columns: what to group by, as names or as one list of names.
             keys: which groups to show: a list of values (or of tuples, for several columns), a dict with one
                 list for each column, a public table, or None to find them privately, which needs a delta. In a dict,
-                None finds the values of that column, each of which is shown with all values of the others. Unless
-                given, the domains declared for the columns.
+                None finds the values of that column, each of which is shown with all values of the others. A public
+                table may be a path, an Arrow dataset, a Spark frame or the name of one that was opened beside this:
+                the engine reads it, however long it is. Unless given, the domains declared for the columns.
         """
         names = _names(columns, "group_by", fix="name one, or ask agg() of the whole table.")
         chosen = key_columns(self.schema.usable(name) for name in names)
         if isinstance(keys, str) and keys == DECLARED:
             return Grouped(self, names, declared_keys(chosen))
-        return Grouped(self, names, *named_keys(chosen, keys))
+        named = self.public.get(keys, keys) if isinstance(keys, str) else keys
+        if is_stored(named):
+            return Grouped(self, names, stored_keys(self.rows.engine, chosen, named))
+        return Grouped(self, names, *named_keys(chosen, named))
 
     def cube(self, *columns: str | Sequence[str], ways: int | None = None) -> Cube:
         """The numbers of rows by all combinations of at most ``ways`` columns, measured together.
@@ -230,7 +246,7 @@ class Table:
         """
         groups = None if by is None else self.group_by(by, keys=keys)
         argument = Argument.of(column, low, high, bounds)
-        asked = mean_test(self.rows, argument, by, None if groups is None else groups.keys, mean=mean, level=level)
+        asked = mean_test(self.rows, argument, by, None if groups is None else groups.known, mean=mean, level=level)
         return _inferred(self, groups, asked)
 
     def chi2(
@@ -247,7 +263,7 @@ class Table:
         ones by default.
         """
         names = [column] if other is None else [column, other]
-        asked = chi_squared(names, [self.group_by(name).keys for name in names], expected, level)
+        asked = chi_squared(names, [self.group_by(name).known for name in names], expected, level)
         return _inferred(self, self.group_by(names), asked)
 
     def rank_test(
@@ -268,7 +284,7 @@ class Table:
         are given as for :meth:`ttest`.
         """
         groups, argument = self.group_by(by, keys=keys), Argument.of(column, low, high, bounds)
-        return _inferred(self, groups, rank_test(self.rows, argument, by, groups.keys, steps=steps, level=level))
+        return _inferred(self, groups, rank_test(self.rows, argument, by, groups.known, steps=steps, level=level))
 
     def survival(
         self, time: str, event: str, horizon: Number, *, steps: int = 20, by: str | None = None, keys: Any = DECLARED
@@ -287,7 +303,7 @@ class Table:
         asked = survival(self.rows, time, event, horizon, steps=steps, by=by)
         groups = self.group_by(event, keys=[False, True])
         if by is not None:
-            outer = self.group_by(by, keys=keys).keys
+            outer = self.group_by(by, keys=keys).known
             if outer is None:
                 raise NotDeclaredError(f"Nobody declared the groups of {by!r:.60}.", fix='name them: keys=["A", "B"].')
             groups = self.group_by(names, keys={by: outer.table.column(0).to_pylist(), event: [False, True]})
@@ -398,9 +414,14 @@ class Grouped:
 
     table: Table
     by: tuple[str, ...]
-    keys: Keys | None
+    keys: Keys | StoredKeys | None
     among: Keys | None = None
     """Where keys are found, those columns of them that were named."""
+
+    @property
+    def known(self) -> Keys | None:
+        """The keys in memory, for what looks at them one by one; None where they are to be found."""
+        return in_memory(self.keys)
 
     def agg(self, *unnamed: object, **aggregates: Aggregate) -> Query:
         """What is asked of each group, each aggregate under the name of its column."""
@@ -411,13 +432,11 @@ class Grouped:
         values = self.table.group_by(column, keys=keys)
         names = (*self.by, column)
         columns = key_columns(self.table.schema.usable(name) for name in names)
-        both = None
-        if self.keys is not None and values.keys is not None:
-            outer, inner = (
-                [tuple(row.values()) for row in part.table.to_pylist()] for part in (self.keys, values.keys)
-            )
+        both, own, theirs = None, self.known, values.known
+        if own is not None and theirs is not None:
+            outer, inner = ([tuple(row.values()) for row in part.table.to_pylist()] for part in (own, theirs))
             both = public_keys(columns, [(*group, *value) for group in outer for value in inner])
-        candidates = None if values.keys is None else values.keys.number
+        candidates = None if theirs is None else theirs.number
         return _top(Grouped(self.table, names, both), number, counts=counts, candidates=candidates)
 
     def mode(self, column: str, *, keys: Any = DECLARED, counts: bool = False) -> Query:
@@ -425,7 +444,13 @@ class Grouped:
         return self.top(column, 1, keys=keys, counts=counts)
 
     def __repr__(self) -> str:
-        groups = "groups to be found" if self.keys is None else f"{self.keys.number} groups"
+        groups = "groups to be found"
+        if self.keys is not None:
+            groups = (
+                f"groups of {self.keys.description}"
+                if isinstance(self.keys, StoredKeys)
+                else f"{self.keys.number} groups"
+            )
         return f"Grouped({self.table.name!r} by {', '.join(self.by)}: {groups})"
 
     def _repr_html_(self) -> str:
@@ -453,7 +478,7 @@ def _names(columns: Sequence[str | Sequence[str]], what: str, *, fix: str) -> tu
 
 
 def _top(grouped: Grouped, number: int, *, counts: bool, candidates: int | None = None) -> Query:
-    table, by, keys = grouped.table, grouped.by, grouped.keys
+    table, by, keys = grouped.table, grouped.by, grouped.known
     found = None if keys is None else keys.number if candidates is None else candidates
     measured, reading = most_frequent(by, found, number, _bounded(table), counts=bool(counts))
     return _query(table, by, keys, measured, reading)
@@ -462,14 +487,14 @@ def _top(grouped: Grouped, number: int, *, counts: bool, candidates: int | None 
 def _inferred(table: Table, groups: Grouped | None, asked: Asked) -> Query:
     """A question that is read from independent rows."""
     bound = independent(table.contribution, table.rows.unit, table.ledger.unit)
-    by, keys = ((), EVERYTHING) if groups is None else (groups.by, groups.keys)
+    by, keys = ((), EVERYTHING) if groups is None else (groups.by, groups.known)
     return _query(replace(table, contribution=bound), by, keys, *asked)
 
 
 def _query(
     table: Table,
     by: tuple[str, ...],
-    keys: Keys | None,
+    keys: Keys | StoredKeys | None,
     aggregates: Mapping[str, Aggregate],
     reading: Reading | None = None,
     *,

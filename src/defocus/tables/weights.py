@@ -33,10 +33,10 @@ from sqlglot import exp
 from defocus.engines.syntax import BIGINT, TEXT, column, named, over, quoted, sub, typed, whole
 from defocus.noise import Bits
 from defocus.tables.contribution import Bound
-from defocus.tables.keys import Keys
+from defocus.tables.keys import Keys, StoredKeys
 from defocus.tables.rows import Rows
 
-__all__ = ["Groups", "RowSampler", "numbered", "published"]
+__all__ = ["Groups", "RowSampler", "group_of", "numbered", "published"]
 
 
 @final
@@ -133,7 +133,7 @@ class Groups:
 
     rows: Rows
     by: tuple[str, ...]
-    keys: Keys
+    keys: Keys | StoredKeys
     published: exp.Table | None
     """The keys where the engine finds them, with their numbers in the column ``g``; None without keys."""
     bound: Bound | None
@@ -143,6 +143,8 @@ class Groups:
         columns = [named(sql.copy(), name) for name, sql in values.items()]
         if self.rows.unit is not None and unit:
             columns.append(named(column(self.rows.unit), "unit"))
+        if isinstance(self.keys, StoredKeys):
+            return self._named(self.keys, columns)
         if self.published is None:
             return self.rows.select([*columns, named(exp.Literal.number(0), "g")])
         keyed = [named(column(name), f"k{i}") for i, name in enumerate(self.by)]
@@ -160,13 +162,30 @@ class Groups:
             .join(exp.alias_(self.published.copy(), quoted("p"), table=True), on=exp.and_(*matches), copy=False)
         )
 
+    def _named(self, keys: StoredKeys, columns: Sequence[exp.Expression]) -> exp.Select:
+        """The same where groups are called by their keys: a semi-join, in which a key that is there twice counts once.
+
+        Where there is no bound to hold, a row of another group changes nothing in these, and whoever adds them up
+        leaves its group out; no join is needed before that.
+        """
+        called = [named(column(name), f"k{i}") for i, name in enumerate(self.by)]
+        inner = sub(self.rows.select([*columns, *called]), "r")
+        shown = [column(part.alias, "r") for part in columns]
+        select = exp.select(*shown, named(group_of(len(self.by), "r"), "g")).from_(inner, copy=False)
+        if self.bound is None or self.rows.single:
+            return select
+        same = [exp.EQ(this=column(f"k{i}", "r"), expression=column(f"k{i}", "p")) for i in range(len(self.by))]
+        there = exp.select(exp.Literal.number(1)).from_(sub(keys.relation.copy(), "p")).where(exp.and_(*same))
+        return select.where(exp.Exists(this=there), copy=False)
+
     def weighted(self, values: Mapping[str, exp.Expression], grid: int, chance: RowSampler) -> exp.Select:
         """One row for each row that counts: ``g``, its weight ``w``, and ``values``."""
         if self.bound is None or self.rows.single:  # under every bound one row of a person is a full row
             return self.plain({**values, "w": whole(grid)}, unit=False)
         if self.bound.by == "sampling":
             return self._sampled(values, grid, chance)
-        if self.rows.counted is not None and self.published is None and self.bound.per_group is None:
+        whole_table = self.published is None and not isinstance(self.keys, StoredKeys)
+        if self.rows.counted is not None and whole_table and self.bound.per_group is None:
             weight = _share(grid * self.bound.total, column(self.rows.counted), self.bound.total)
             return self.plain({**values, "w": weight}, unit=False)
         if self._once:
@@ -181,7 +200,8 @@ class Groups:
             return self.plain({"w": whole(grid)}, unit=False)
         pairs = exp.select(column("unit"), column("g")).distinct().from_(self._inner({}), copy=False)
         most = self.bound.people_in
-        if self.published is None or most >= self.keys.number:
+        one_group = self.published is None and not isinstance(self.keys, StoredKeys)
+        if one_group or most >= self.keys.number:
             return exp.select(column("g"), named(whole(grid), "w")).from_(sub(pairs, "d"), copy=False)
         if self.bound.by == "sampling":
             return _full(chance.pairs(pairs, most), ("g",), grid)
@@ -280,9 +300,17 @@ class Groups:
         return _full(chance.first(rows, bound.total, kept, choice="rows"), kept, grid)
 
 
-def numbered(rows: Rows, by: tuple[str, ...], keys: Keys, bound: Bound | None) -> Groups:
-    """Rows in numbered groups. The keys are public, so the engine may see them as a table."""
-    if not keys.table.num_columns:
+def group_of(number: int, table: str) -> exp.Expression:
+    """What a group is called where keys are not numbered: its key, or a struct of so many of them."""
+    if number == 1:
+        return column("k0", table)
+    fields = [exp.PropertyEQ(this=quoted(f"k{i}"), expression=column(f"k{i}", table)) for i in range(number)]
+    return exp.Struct(expressions=fields)
+
+
+def numbered(rows: Rows, by: tuple[str, ...], keys: Keys | StoredKeys, bound: Bound | None) -> Groups:
+    """Rows in numbered groups, or in those of keys that the engine reads. Keys are public, so it may see them."""
+    if isinstance(keys, StoredKeys) or not keys.table.num_columns:
         return Groups(rows, by, keys, None, bound)
     table = keys.table.rename_columns([f"k{i}" for i in range(keys.table.num_columns)])
     table = table.append_column("g", pa.array(np.arange(keys.number), pa.int64()))
@@ -290,7 +318,7 @@ def numbered(rows: Rows, by: tuple[str, ...], keys: Keys, bound: Bound | None) -
 
 
 @contextmanager
-def published(rows: Rows, by: tuple[str, ...], keys: Keys, bound: Bound | None) -> Iterator[Groups]:
+def published(rows: Rows, by: tuple[str, ...], keys: Keys | StoredKeys, bound: Bound | None) -> Iterator[Groups]:
     """The same for as long as it takes; the engine forgets the keys afterwards."""
     groups = numbered(rows, by, keys, bound)
     try:

@@ -17,9 +17,9 @@ from sqlglot import exp
 
 from defocus.engines.duckdb.types import FINER, convert, kind_of
 from defocus.engines.duckdb.views import TABLES, VIEWS, Selections
-from defocus.engines.engine import interruptible, quietly, watched
+from defocus.engines.engine import BLOCK, Blocks, Grouping, interruptible, quietly, watched, written_blocks
 from defocus.engines.schema import Column, Kind, Schema, unique
-from defocus.engines.syntax import quoted, rows_of
+from defocus.engines.syntax import column, quoted, rows_of, sub
 from defocus.engines.views import Names, changed
 from defocus.errors import DefocusError, EngineError, SourceError
 
@@ -173,6 +173,26 @@ class DuckDbEngine:
         text = self.written(select)
         return self._computed(lambda: self._connection.sql(text).to_arrow_table(), progress)
 
+    def store(
+        self,
+        rows: exp.Select,
+        grouping: Grouping,
+        by: Sequence[str],
+        blocks: Blocks,
+        folder: Path,
+        *,
+        progress: Callable[[float], None] | None = None,
+    ) -> None:
+        """Compute, sort and write one Parquet file; what does not fit in DuckDB's memory spills."""
+        ordered = grouping(sub(rows, "u")).order_by(*map(column, by), copy=False)
+        text = self.written(ordered)
+        self._computed(
+            lambda: written_blocks(self._connection.sql(text).to_arrow_reader(BLOCK), blocks, folder), progress
+        )
+
+    def check_store(self) -> None:
+        """Nothing to do: blocks go through this process."""
+
     def _computed(self, work: Callable[[], _T], progress: Callable[[float], None] | None = None) -> _T:
         with self._turn, watched(self._percent, progress if self._shows_progress else None):
             self._check_connection("compute")
@@ -210,7 +230,7 @@ class DuckDbEngine:
             with self._turn, contextlib.suppress(duckdb.Error):
                 self._connection.execute(exp.Drop(tables=[kept.copy()], kind="TABLE").sql(self.dialect, identify=True))
 
-    def publish(self, name: str, table: pa.Table) -> exp.Table:
+    def publish(self, name: str, table: Any) -> exp.Table:
         """Make a table known until it is withdrawn, under a name that no other engine or user of a connection has."""
         published = unique(name)
         with self._turn:

@@ -9,6 +9,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar, final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -16,7 +17,7 @@ import pyarrow as pa
 from sqlglot import ErrorLevel, exp
 from sqlglot.errors import UnsupportedError
 
-from defocus.engines.engine import interruptible, quietly
+from defocus.engines.engine import Blocks, Grouping, interruptible, not_in_blocks, quietly
 from defocus.engines.kinds import Columns, output
 from defocus.engines.mariadb.dialect import lowered
 from defocus.engines.mariadb.types import Typed, convert
@@ -176,6 +177,24 @@ class MariaDbEngine:
         columns = output(select, self._stored(select))
         with self._turn:
             return _quietly("compute", lambda: interruptible(lambda: self._checked(statement, columns), self.cancel))
+
+    def store(
+        self,
+        rows: exp.Select,
+        grouping: Grouping,
+        by: Sequence[str],
+        blocks: Blocks,
+        folder: Path,
+        *,
+        progress: Callable[[float], None] | None = None,
+    ) -> None:
+        """Not here: what this database finds comes as a whole."""
+        del rows, grouping, by, blocks, folder, progress
+        self.check_store()
+
+    def check_store(self) -> None:
+        """Refuse it, before anything is charged."""
+        raise not_in_blocks(self.name)
 
     def written(self, select: exp.Expression) -> str:
         """The statement that :meth:`run` would send, with the public tables that it names."""

@@ -4,13 +4,14 @@ import contextlib
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar, final
 
 import pyarrow as pa
 from sqlglot import exp
 
-from defocus.engines.engine import quietly
+from defocus.engines.engine import Blocks, Grouping, not_in_blocks, quietly
 from defocus.engines.postgresql.dialect import lowered
 from defocus.engines.postgresql.types import Typed, convert
 from defocus.engines.postgresql.views import definition
@@ -151,6 +152,24 @@ class PostgreSqlEngine:
         statement, values = self._statement(select)
         with self._turn:
             return _quietly("compute", lambda: self._checked(statement, values))
+
+    def store(
+        self,
+        rows: exp.Select,
+        grouping: Grouping,
+        by: Sequence[str],
+        blocks: Blocks,
+        folder: Path,
+        *,
+        progress: Callable[[float], None] | None = None,
+    ) -> None:
+        """Not here: what PostgreSQL finds comes as a whole."""
+        del rows, grouping, by, blocks, folder, progress
+        self.check_store()
+
+    def check_store(self) -> None:
+        """Refuse it, before anything is charged."""
+        raise not_in_blocks(self.name)
 
     def written(self, select: exp.Expression) -> str:
         """The statement that :meth:`run` would send."""

@@ -8,17 +8,19 @@ import hashlib
 import re
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any, TypeVar, final
 
 import pyarrow as pa
 from sqlglot import exp
 
-from defocus.engines.engine import interruptible, quietly, watched
+from defocus.engines.engine import BLOCK, Blocks, Grouping, interruptible, quietly, watched
 from defocus.engines.schema import Column, Kind, Schema, unique
 from defocus.engines.spark.dialect import lowered
-from defocus.engines.spark.sessions import carried, has_ended, hushed, isolated, kept_active, stopped
+from defocus.engines.spark.sessions import carried, has_ended, hushed, isolated, kept_active, same_python, stopped
 from defocus.engines.spark.types import Typed, convert, sendable
 from defocus.engines.syntax import quoted, rows_of
 from defocus.errors import DefocusError, EngineError, SourceError
@@ -133,6 +135,59 @@ class SparkEngine:
         """Compute; ``progress`` is called now and then with a percentage, from another thread."""
         text = self.written(select)
         return self._asked("compute", lambda session: session.sql(text).toArrow(), progress)
+
+    def store(
+        self,
+        rows: exp.Select,
+        grouping: Grouping,
+        by: Sequence[str],
+        blocks: Blocks,
+        folder: Path,
+        *,
+        progress: Callable[[float], None] | None = None,
+    ) -> None:
+        """Compute and write on the executors, in as many files as ``spark.sql.shuffle.partitions`` says.
+
+        Rows are divided among so many partitions by a hash of the columns ``by``, which Spark's adaptive execution
+        leaves alone since their number was asked for, and are sorted within each. A task that is run again, or twice,
+        finds the same rows in the same order, and one attempt of it is committed.
+        """
+        divided = unique("divided")
+        text = self.written(rows)
+        grouped = self.written(grouping(exp.Table(this=quoted(divided))))
+        columns = ", ".join(f"{_written(field.name)} {_SQL_TYPES[field.type]}" for field in blocks.schema)
+
+        def write(session: Any) -> None:
+            session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(BLOCK))
+            number = int(session.conf.get("spark.sql.shuffle.partitions"))
+            session.sql(text).repartition(number, *by).createOrReplaceTempView(_written(divided))
+            found = session.sql(grouped).sortWithinPartitions(*by)
+            with same_python(session):
+                passed = found.mapInArrow(partial(_passed, blocks), columns)
+            passed.write.parquet(f"file://{folder}")
+
+        try:
+            self._asked("compute", write, progress)
+        finally:
+            self.withdraw(exp.Table(this=quoted(divided)))
+
+    def check_store(self) -> None:
+        """Refuse executors that lack this version of Defocus, which they need to draw noise."""
+        here, there = version("defocus"), None
+
+        def ask(session: Any) -> Any:
+            with same_python(session):
+                asked = session.range(1, numPartitions=1).mapInArrow(_version, "v STRING")
+            return asked.toArrow().column(0)[0].as_py()
+
+        with contextlib.suppress(EngineError):
+            there = self._asked("compute", ask)
+        if there != here:
+            raise EngineError(
+                f"The executors of Spark do not have Defocus {here}, which draws the noise there.",
+                fix=f'install it where they run: pip install "defocus=={here}";'
+                " PYSPARK_PYTHON names the Python that they use.",
+            )
 
     def written(self, select: exp.Expression) -> str:
         """The statement that :meth:`run` would send."""
@@ -271,6 +326,27 @@ class SparkEngine:
         with contextlib.suppress(Exception):
             return partial(_percent, self._session.sparkContext.statusTracker(), {})
         return None
+
+
+_SQL_TYPES = {
+    pa.bool_(): "BOOLEAN",
+    pa.int64(): "BIGINT",
+    pa.float64(): "DOUBLE",
+    pa.string(): "STRING",
+    pa.date32(): "DATE",
+    pa.timestamp("us"): "TIMESTAMP_NTZ",
+}
+
+
+def _passed(blocks: Blocks, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What blocks make of batches; a function, since Spark takes nothing else."""
+    return blocks(batches)
+
+
+def _version(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The version of Defocus where this is called."""
+    for batch in batches:
+        yield pa.record_batch({"v": [version("defocus")] * batch.num_rows})
 
 
 def _tags(session: Any) -> tuple[Callable[[str], Any], Callable[[str], Any], Callable[[str], Any]]:

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import threading
 import warnings
 import weakref
@@ -30,6 +31,7 @@ __all__ = [
     "kept_active",
     "place_of",
     "pyspark",
+    "same_python",
     "server_of",
     "started",
     "stopped",
@@ -68,9 +70,20 @@ _STARTED = MappingProxyType(
         "spark.app.name": "defocus",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.driver.extraJavaOptions": "-Xss8m",
+        "spark.driver.extraJavaOptions": "-Xss8m -XX:+IgnoreUnrecognizedVMOptions -XX:Tier4InvocationThreshold=50000"
+        " -XX:Tier4MinInvocationThreshold=20000 -XX:Tier4CompileThreshold=100000 -XX:Tier4BackEdgeThreshold=400000",
     }
 )
+"""Java optimises what runs ten times as often as it usually would: much of its start is spent on optimising code
+that runs a second, and loops over rows are reached all the same."""
+_ON_THIS_MACHINE = MappingProxyType(
+    {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "32",
+    }
+)
+"""For a Spark in this process: nobody else reaches it, and it has no use for hundreds of partitions."""
 _TALKATIVE = tuple(
     f"org.apache.spark.{part}" for part in ("executor", "scheduler", "sql", "util", "security", "api.python", "storage")
 )
@@ -85,6 +98,10 @@ _HUSHED: dict[int, tuple[int, list[Any]]] = {}
 """How many statements run in each Java machine, and what to do after the last of them."""
 _STARTED_HERE: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()
 """The Sparks that were started here, and how many tables use them."""
+
+
+_LOADED, _STARTED_UP = 2.0, 70.0
+"""Percentages: starting Java and Spark is most of what opening a table takes."""
 
 
 def is_master(engine: object) -> bool:
@@ -114,15 +131,19 @@ def pyspark(module: str = "pyspark.sql") -> Any:
     raise SourceError("Spark needs the package pyspark.", fix='pip install "defocus[spark]"')
 
 
-def started(master: str) -> tuple[Any, bool]:
+def started(master: str, progress: Callable[[float], None] | None = None) -> tuple[Any, bool]:
     """A session where a text says, and whether it was started here: one that runs already is used.
 
-    One that was started here is to be given back with :func:`stopped`, as often as it was asked for.
+    One that was started here is to be given back with :func:`stopped`, as often as it was asked for. ``progress`` is
+    called with the percentages of opening a table that are about done.
     """
+    tell = progress or (lambda _: None)
     with _HUSHING:
         running = _running()
         if running is None or master not in {"spark", _master_of(running)}:
+            tell(_LOADED)
             session, own = _start(master, running), True
+            tell(_STARTED_UP)
         else:
             session, own = running, place_of(running) in _STARTED_HERE
         if own:
@@ -142,7 +163,8 @@ def _start(master: str, running: Any) -> Any:
         builder = builder.remote(master)
     else:
         find_java()
-        for name, value in _STARTED.items():
+        local = _ON_THIS_MACHINE if master.startswith("local") else {}
+        for name, value in {**_STARTED, **local}.items():
             builder = builder.config(name, value)
         builder = builder if master == "spark" else builder.master(master)
     session = None
@@ -219,6 +241,26 @@ def kept_active(session: Any) -> Iterator[None]:
             java.setActiveSession(active.get())
         else:
             java.clearActiveSession()
+
+
+@contextlib.contextmanager
+def same_python(session: Any) -> Iterator[None]:
+    """What is sent to Python meanwhile runs in this Python where Spark is on this machine and nobody chose another.
+
+    PySpark takes whichever python3 is on the path, which knows nothing of the environment that this program runs in.
+    Its warnings about other packages are not shown.
+    """
+    context = getattr(session, "_sc", None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if context is None or not _master_of(session).startswith("local") or "PYSPARK_PYTHON" in os.environ:
+            yield
+            return
+        before, context.pythonExec = context.pythonExec, sys.executable
+        try:
+            yield
+        finally:
+            context.pythonExec = before
 
 
 def carried(session: Any, work: Callable[[], _T]) -> Callable[[], _T]:

@@ -8,7 +8,17 @@
 
 from defocus.local.clients.changing import ChangingMemory
 from defocus.local.clients.client import Client
+from defocus.local.clients.filter import ContributionFilter
 from defocus.local.clients.memory import Memory
 from defocus.local.clients.messages import CrowdClient, HistogramClient, PrefixClient, SumClient
 
-__all__ = ["ChangingMemory", "Client", "CrowdClient", "HistogramClient", "Memory", "PrefixClient", "SumClient"]
+__all__ = [
+    "ChangingMemory",
+    "Client",
+    "ContributionFilter",
+    "CrowdClient",
+    "HistogramClient",
+    "Memory",
+    "PrefixClient",
+    "SumClient",
+]

@@ -64,16 +64,6 @@ def grouped(tree: exp.Select, scope: Scope) -> tuple[Scope, tuple[Key, ...]]:
 
 def _is_of_groups(node: exp.Expr) -> bool:
     return is_aggregate(node) or isinstance(node, exp.Window)
-<<<<<<< HEAD
-=======
-
-
-def _countable(node: exp.Expression, tree: exp.Expression, scope: Scope) -> exp.Expression:
-    """Whole numbers that are held as floats, such as FLOOR(x / 500) * 500, as integers."""
-    schema = scope.schema
-    floats = typed(tree, schema).kind is Kind.NUMBER and is_whole(tree, schema)
-    return exp.Cast(this=node.copy(), to=exp.DataType.build("BIGINT")) if floats else node
->>>>>>> windows
 
 
 def ordinal(node: exp.Literal, items: Sequence[exp.Expression], word: str) -> exp.Expression:

@@ -14,11 +14,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from defocus.answers import Preview, PreviewColumn, Released
 from defocus.answers.rules import rules_of
-<<<<<<< HEAD
-from defocus.engines.schema import Column, Kind
-=======
-from defocus.engines.schema import Column, Schema
->>>>>>> windows
+from defocus.engines.schema import Column, Kind, Schema
 from defocus.errors import (
     DefocusError,
     InvalidParameterError,

@@ -101,11 +101,7 @@ def read(
         raise
 
 
-<<<<<<< HEAD
 def _read(tree: exp.Select, catalogue: Catalogue, ask: Ask, keys: Any, how: tuple[bool, int | None]) -> SqlQuery:
-=======
-def _read(tree: exp.Select, catalogue: Catalogue, ask: Ask, keys: Any, calls: tuple[bool, int]) -> SqlQuery:
->>>>>>> windows
     distinct = ["distinct"] if tree.args.get("group") else []
     only(tree, "SELECT", *_CLAUSES, *distinct)
     if not tree.expressions or len(tree.expressions) > _MOST_ITEMS:
@@ -118,11 +114,7 @@ def _read(tree: exp.Select, catalogue: Catalogue, ask: Ask, keys: Any, calls: tu
     scope, asked = inside_aggregates(scope, tree)
     scope, groups = grouped(asked, scope)
     _refuse_merging(tree, len(groups))
-<<<<<<< HEAD
     reader = _Reader(scope, groups, Calls(scope, *how), Asked())
-=======
-    reader = _Reader(scope, groups, Calls(scope, *calls), Asked())
->>>>>>> windows
     finish, names, aggregates = reader.finish(asked)
     by = tuple(key.physical for key in groups)
     shown, unknown = chosen_keys(groups, names, scope.conditions, keys)
@@ -278,19 +270,11 @@ class _Reader:
             if isinstance(part, exp.Column):
                 with at(part):
                     _refuse_star(part)
-<<<<<<< HEAD
                     known = self.asked.known(self.scope.column(part).name)
                 if known is not None:
                     return known
                 with at(part):
                     raise _raw(part, root, place)
-=======
-                    if (known := self.asked.known(self.scope.column(part).name)) is not None:
-                        return known
-                    if part.find_ancestor(exp.Window) is not None:
-                        raise window_refusal()
-                    self._refuse_raw(part, root, place)
->>>>>>> windows
             return part
 
         root = node.copy()
