@@ -67,10 +67,10 @@ QUESTIONS: dict[str, Callable[[Any, Path, Path], Any]] = {
         .agg(n=dp.count(), m=dp.mean("seconds", 0, 10), u=dp.count_units(), d=dp.count_distinct("wiki", at_most=200))
     ),
     "found bound": lambda table, pages, _: table.group_by("page", keys=pages).agg(n=dp.count()),
-    "two keys, found bounds": lambda table, _, both: (
+    "two keys": lambda table, _, both: (
         table.bound(rows=5, per_group=2)
         .group_by("page", "wiki", keys=both)
-        .agg(n=dp.count(), s=dp.sum("seconds", bounds="find"))
+        .agg(n=dp.count(), s=dp.sum("seconds", 0, 10))
     ),
     "keys in memory": lambda table, _, __: table.bound(rows=5).group_by("page", keys=range(PAGES)).agg(n=dp.count()),
     "people only": lambda table, pages, _: table.bound(rows=3).group_by("page", keys=pages).agg(u=dp.count_units()),
@@ -270,6 +270,24 @@ def test_a_failure_keeps_the_charge_and_leaves_a_folder_that_says_so(
 
 
 REFUSED: dict[str, tuple[Callable[[Any, Path], Any], type[DefocusError], str]] = {
+    "found bounds": (
+        lambda t, k: t.group_by("page", keys=k).agg(s=dp.sum("seconds", bounds="find")).release_to("out", epsilon=1),
+        DefocusError, "Bounds of values are not found",
+    ),
+    "found numbers of groups": (
+        lambda t, k: t.group_by("page", keys=k).agg(u=dp.count_units()).release_to("out", epsilon=1),
+        DefocusError, "In how many groups",
+    ),
+    "found numbers of values": (
+        lambda t, k: t.bound(rows=3).group_by("page", keys=k).agg(d=dp.count_distinct("wiki"))
+        .release_to("out", epsilon=1),
+        DefocusError, "How many values",
+    ),
+    "keys of single columns": (
+        lambda t, _: t.bound(rows=3).group_by("page", "wiki", keys={"page": [1], "wiki": None}).agg(n=dp.count())
+        .release_to("out", epsilon=1, delta=1e-6),
+        InvalidParameterError, "for all columns or for none",
+    ),
     "no groups": (lambda t, _: t.agg(n=dp.count()).release_to("out", epsilon=1), InvalidParameterError, "no groups"),
     "a quantile": (
         lambda t, k: t.group_by("page", keys=k).agg(q=dp.median("seconds", 0, 10)).release_to("out", epsilon=1),
@@ -342,7 +360,7 @@ def test_spark_writes_the_same_on_its_executors(spark: Any, tmp_path: Path, page
         tmp_path / "views.parquet", engine=spark, unit=dp.user("reader"), budget=dp.Budget(1e6, 1e-2),
         ledger=tmp_path / "s.ledger", name="views",
     ) as table:  # fmt: skip
-        for name in ("everything", "two keys, found bounds"):
+        for name in ("everything", "two keys"):
             same(QUESTIONS[name](table, pages, both), tmp_path / name, **SURE)
         frame = spark.read.parquet(str(pages))
         question = table.bound(rows=5).group_by("page", keys=frame).agg(n=dp.count())
