@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from defocus.answers import explanation, export, plots, tables
 from defocus.answers.columns import CONFIDENCE, NUMBERS, AnswerColumn, Floats, Tails, checked_names, named
 from defocus.answers.explanation import Promise, exactness, told
-from defocus.answers.rules import Effect, Rule, below, covered, cut, rules_in, rules_of, rules_out
+from defocus.answers.rules import Effect, Rule, below, covered, cut, exact, rules_in, rules_of, rules_out
 from defocus.errors import InvalidParameterError, LedgerDamagedError, Number, positive, whole
 from defocus.ledger import Receipt
 from defocus.privacy.budgets import Budget
@@ -233,7 +233,8 @@ class Answer(ABC):
 
     def explain(self, *, html: bool = False) -> str:
         """The answer in plain words: question, protection, odds, rules, noise, exactness, cost and what is left."""
-        said = dict(self._topics()) if self.receipt is None else explanation.topics(self.receipt, self.asked)
+        said = dict(self._topics()) if self.receipt is None else dict(explanation.topics(self.receipt, self.asked))
+        said = explanation.subject_to(exact(self.rules), said)
         columns, things, paid = self.columns, self.things, self.receipt is not None
         names = ", ".join(column.name for column in columns)
         here = {

@@ -130,6 +130,19 @@ def protection(unit: Unit, dataset: str, *, what: str = "every answer") -> str:
     return f"{unit}, in {dataset}: {what} comes out almost as often {_NEIGHBOURS[unit.adjacency]}"
 
 
+def subject_to(exact: Sequence[str], said: dict[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+    """What is promised where some numbers are exact: only between data that agree in them.
+
+    >>> subject_to(["the total is exact"], {"protected": ["one row"]})["protected"][0]
+    'the total is exact'
+    """
+    if not exact:
+        return said
+    rest = "all else comes out almost as often with a row as with another in its place that leaves these totals as they are"
+    odds = {name: [f"beyond these totals: {line}" for line in told] for name, told in said.items() if "for one" in name}
+    return {**said, "protected": [*exact, rest], **odds}
+
+
 def one(unit: Unit) -> str:
     """What is protected, in a word: one person, row, edge or node.
 

@@ -29,16 +29,21 @@ def answered(
     question: str,
     receipt: Receipt,
     rules: Sequence[str] = (),
+    *,
+    ordered: bool = False,
     **more: Any,
 ) -> Released:
-    """The answer of these groups: in the order of their keys, never in that of the data."""
+    """The answer of these groups: in the order of their keys, never in that of the data.
+
+    Keys that are ``ordered`` are public keys in an order that depends on nothing else.
+    """
     for i, field in enumerate(keys.schema):
         if pa.types.is_dictionary(field.type):
             keys = keys.set_column(i, field.name, keys.column(i).cast(field.type.value_type))
     named = dict(zip(keys.column_names, keys.columns, strict=True))
     given: dict[str, Any] = {"threshold": _THRESHOLD, "things": _THINGS, **more}
     answer = Released(named, tuple(columns), question, receipt, rules_of(rules), **given)
-    if not named:
+    if not named or ordered:
         return answer
     if keys.group_by(keys.column_names).aggregate([]).num_rows != keys.num_rows:
         raise InvalidParameterError("A key appears twice in an answer.", fix="name each group once.")

@@ -30,8 +30,9 @@ from defocus.mechanisms import PartitionSelection
 from defocus.noise import Bits
 from defocus.tables.bias import Bias
 from defocus.tables.contribution import DEFAULT_ROWS, EDGES, Bound, best_bound
+from defocus.tables.grouping_sets import GroupingSets, Layout, whole_counts
 from defocus.tables.keys import EVERYTHING, Keys
-from defocus.tables.measurement import Measuring, Statement
+from defocus.tables.measurement import Exact, Measuring, Statement
 from defocus.tables.noise import CellNoise
 from defocus.tables.planner import Plan
 from defocus.tables.rows import Rows
@@ -53,6 +54,9 @@ class Run:
     chance: RowSampler
     progress: Callable[[float], None] | None = None
     bias: Bias | None = None
+    sets: GroupingSets | None = None
+    layout: Layout | None = None
+    """The groups of all sets; None where the keys are yet to be found."""
 
     def answer(self, keys: Keys | None) -> tuple[Keys, tuple[AnswerColumn, ...], tuple[str, ...]]:
         """The keys, found if they are not given, every column with its noise, and what else was found, in words.
@@ -79,21 +83,30 @@ class Run:
         measuring = Measuring(groups, plan.grid, self.chance.of("sums"), self.progress)
         ranges = self._ranges()
         splits = [split.found(ranges) for split in measurements.splits]
-        noisy = [
-            noise.noisy(cells, self.bits, plan.grid)
-            for cells, noise in zip(measuring.cells(splits) if splits else [], plan.splits, strict=True)
-        ]
+        exact = measuring.cells(splits) if splits else []
+        whole: list[Exact | None] = [None] * len(exact)
+        bounds = [f"the bounds found for {text} are {low:g} and {high:g}" for text, (low, high) in ranges.items()]
+        if self.sets is None:
+            pairs = zip(exact, plan.splits, strict=True)
+            noisy = [noise.noisy(cells, self.bits, plan.grid) for cells, noise in pairs]
+        else:
+            layout = self.layout or Layout(self.sets, keys)
+            made = [layout.noisy(each, levels, self.bits, plan.grid) for each, levels in zip(exact, plan.levels, strict=True)]
+            noisy, whole, keys = [each for each, _ in made], [counts for _, counts in made], Keys(layout.keys())
+            bounds += layout.labels()
         columns: dict[str, list[AnswerColumn]] = {}
         for name, statistic in measurements.statistics:
             place = measurements.source[name]
             column = statistic.read(name, splits[place], noisy[place])
+            counts = whole[place]
+            if counts is not None:
+                column = whole_counts(column, counts)
             if self.bias is not None:
                 column = self.bias.widened(column, statistic, splits[place], noisy[place])
             columns[name] = [column]
         for name, aggregate in measurements.apart:
             apart = replace(measuring, grid=plan.grid_of(aggregate), chance=self.chance.of(f"column {name}"))
             columns[name] = aggregate.found(ranges).release(name, apart, plan.others[name], self.bits)
-        bounds = (f"the bounds found for {text} are {low:g} and {high:g}" for text, (low, high) in ranges.items())
         return keys, tuple(measurements.in_order(columns)), tuple(bounds)
 
     def _bounded(self, keys: Keys, noise: CellNoise) -> tuple[Keys, tuple[AnswerColumn, ...], tuple[str, ...]]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from defocus.engines.schema import Column, Kind
 from defocus.errors import InvalidParameterError, NotDeclaredError, WrongKindError
 
-__all__ = ["DECLARED", "EVERYTHING", "Keys", "declared_keys", "key_columns", "public_keys"]
+__all__ = ["DECLARED", "EVERYTHING", "Keys", "declared_keys", "key_columns", "key_table", "public_keys"]
 
 DECLARED = "declared"
 """What ``keys`` is unless given: the domains declared for the columns."""
@@ -82,6 +82,9 @@ def public_keys(columns: Sequence[Column], keys: Any) -> Keys:
     {'ward': ['A', 'B']}
     """
     names = [column.name for column in columns]
+    typed = _typed(columns, keys)
+    if typed is not None:
+        return Keys(typed)
     rows = _rows(names, keys)
     if not rows:
         raise InvalidParameterError("There is no key.", fix="name at least one group, or pass keys=None to find them.")
@@ -93,6 +96,24 @@ def public_keys(columns: Sequence[Column], keys: Any) -> Keys:
     if table.group_by(names).aggregate([]).num_rows != table.num_rows:
         raise InvalidParameterError("A key is named twice.", fix="name each group once.")
     return Keys(table)
+
+
+def _typed(columns: Sequence[Column], keys: Any) -> pa.Table | None:
+    """A table of keys whose columns are of the right types already, each key once; there may be millions."""
+    table = key_table(keys)
+    names = [column.name for column in columns]
+    if table is None or not table.num_rows or not all(name in table.column_names for name in names):
+        return None
+    arrays = []
+    for column in columns:
+        array, wanted = table.column(column.name), _TYPES[column.kind]
+        own = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+        fits = own == wanted or (wanted == pa.int64() and pa.types.is_signed_integer(own))
+        if not fits and not (wanted == pa.string() and pa.types.is_large_string(own)):
+            return None
+        arrays.append(array.cast(wanted).combine_chunks())
+    named = pa.table(dict(zip(names, arrays, strict=True)))
+    return named.group_by(names, use_threads=False).aggregate([]).select(names)
 
 
 def _rows(names: list[str], keys: Any) -> list[tuple[Any, ...]]:
@@ -108,7 +129,7 @@ def _rows(names: list[str], keys: Any) -> list[tuple[Any, ...]]:
                 f"These are more than {_MOST} groups.", fix="name fewer, or pass keys=None to find those that matter."
             )
         return list(itertools.product(*lists))
-    table = _table(keys)
+    table = key_table(keys)
     if table is not None:
         missing = [name for name in names if name not in table.column_names]
         if missing:
@@ -130,7 +151,8 @@ def _rows(names: list[str], keys: Any) -> list[tuple[Any, ...]]:
     return rows
 
 
-def _table(keys: Any) -> pa.Table | None:
+def key_table(keys: Any) -> pa.Table | None:
+    """The public table that keys were given as, if they were."""
     if isinstance(keys, pa.Table):
         return keys
     if hasattr(keys, "__arrow_c_stream__") and hasattr(keys, "columns"):

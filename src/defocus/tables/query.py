@@ -1,5 +1,6 @@
 """A question about a table: free to preview, charged once when it is released."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import final
@@ -19,6 +20,7 @@ from defocus.tables.answers import answered, from_record, to_record
 from defocus.tables.bias import Bias
 from defocus.tables.contribution import Bound
 from defocus.tables.execution import Run, rehearse, statements
+from defocus.tables.grouping_sets import ALL, GroupingSets, Layout
 from defocus.tables.keys import Keys
 from defocus.tables.parts import part_rules
 from defocus.tables.planner import MeasurementPlan, Plan, keys_need_delta, plan
@@ -27,6 +29,8 @@ from defocus.tables.rows import Rows
 from defocus.tables.weights import RowSampler
 
 __all__ = ["Query", "printable"]
+
+_SHOWN = 12
 
 
 @final
@@ -61,11 +65,25 @@ class Query:
     """What the answer is read from the released numbers by, where it is not these numbers."""
     bias: Bias | None = None
     """What is declared about rows beyond the bound and about clipping, which intervals then hold."""
+    sets: GroupingSets | None = None
+    """Several sets of groups, where not only those of all keys are asked for."""
+    layout: Layout | None = None
+    """Their groups, where the keys are known."""
 
     def __post_init__(self) -> None:
         if not self.arrangement.aggregates:
             raise InvalidParameterError("Nothing is asked.", fix="write for example agg(visits=dp.count()).")
-        checked_names(list(self.by), self.arrangement.titles)
+        checked_names(list(self.by if self.sets is None else self.sets.names), self.arrangement.titles)
+        if self.sets is not None:
+            self._check_sets()
+
+    def _check_sets(self) -> None:
+        for name, aggregate in self.arrangement.apart:
+            raise InvalidParameterError(
+                f"{name!r:.60} is the {aggregate.words}, which does not add up over groups: a total is not the sum of"
+                " its parts.",
+                fix="ask for counts of rows, sums and means in several sets of groups; for the rest, one set at a time.",
+            )
 
     def share(self, **weights: Number) -> "Query":
         """The same question with more of the budget for some columns: ``share(visits=2)`` counts visits twice."""
@@ -109,6 +127,7 @@ class Query:
             keys=None if self.keys is None else self.keys.number,
             weights=self.weights,
             everything=not self.by and self.rows.number_is_declared,
+            levels=None if self.sets is None else self.sets.planned(self.layout),
         )
 
     def preview(self, *, epsilon: Number, delta: Number | None = None) -> Preview:
@@ -121,9 +140,10 @@ class Query:
         for name, statistic in self.arrangement.statistics:
             place = self.arrangement.source[name]
             split, noise = self.arrangement.splits[place], planned.splits[place]
-            columns[name] = [statistic.foreseen(name, split, noise, planned.grid)]
+            finest = None if self.layout is None else self._variances(planned, place)[-1]
+            columns[name] = [statistic.foreseen(name, split, noise, planned.grid, finest)]
         ordered = self.arrangement.in_order(columns)
-        foretold: tuple[str, ...] = ()
+        foretold = self._by_set(planned)
         if self.reading is not None:
             ordered, foretold = self.reading.foreseen(ordered, planned)
         return previewed(
@@ -136,6 +156,25 @@ class Query:
             rules=self._rules(planned),
             foretold=foretold,
         )
+
+    def _variances(self, planned: Plan, split: int) -> list[float]:
+        """The mean variance of a cell in each set of groups, in squared rows."""
+        assert self.layout is not None  # noqa: S101  # asked where keys are known
+        return [float(each.mean()) for each in self.layout.variances(planned.levels[split], planned.grid)]
+
+    def _by_set(self, planned: Plan) -> tuple[str, ...]:
+        """How exact counts are in each set of groups."""
+        if self.sets is None:
+            return ()
+        if self.layout is None:
+            return ("errors are those of the finest groups alone; all sets of groups are estimated together",)
+        cells, variances = self.arrangement.splits[0].cells, self._variances(planned, 0)
+        said = [
+            f"{', '.join(self.sets.names[i] for i in one) or ALL} {math.sqrt(cells * variance):.3g}"
+            for one, variance in zip(self.sets.sets, variances, strict=True)
+        ]
+        by_set = f"standard errors of the number of rows by set of groups: {'; '.join(said[:_SHOWN])}"
+        return (by_set, *self.sets.processing())
 
     def release(
         self,
@@ -167,10 +206,21 @@ class Query:
 
         def compute(receipt: Receipt) -> Released:
             run = Run(
-                planned, self.rows, self.by, self.bound, drawn_from, RowSampler.drawn(drawn_from), progress, self.bias
+                planned,
+                self.rows,
+                self.by,
+                self.bound,
+                drawn_from,
+                RowSampler.drawn(drawn_from),
+                progress,
+                self.bias,
+                self.sets,
+                self.layout,
             )
             keys, columns, bounds = run.answer(self.keys)
-            answer = answered(keys.table, columns, self.question, receipt, (*words, *bounds), asked=asked)
+            rules, sets = (*words, *bounds), self.sets
+            more = {} if sets is None else {"ordered": True, "processing": sets.processing()}
+            answer = answered(keys.table, columns, self.question, receipt, rules, asked=asked, **more)
             return answer if self.reading is None else self.reading.read(answer, planned)
 
         return perform(
@@ -192,7 +242,7 @@ class Query:
     def question(self) -> str:
         """What is asked, in one line."""
         asked = ", ".join(f"{aggregate.words} as {name}" for name, aggregate in self.arrangement.aggregates)
-        groups = f", by {', '.join(self.by)}" if self.by else ""
+        groups = f", by {', '.join(self.by) if self.sets is None else self.sets.words()}" if self.by else ""
         if self.reading is not None:
             asked, groups = self.reading.words, ""
         steps = f"; {'; '.join(self.rows.words)}" if self.rows.words else ""
@@ -200,8 +250,11 @@ class Query:
 
     def _facts(self, words: tuple[str, ...]) -> str:
         """Everything public that the answer depends on."""
-        keys = "found" if self.keys is None else repr(self.keys.table.to_pydict())
-        read = () if self.reading is None else (self.reading,)
+        named = self.keys is not None and self.layout is None
+        keys = repr(self.keys.table.to_pydict()) if named and self.keys is not None else "found"
+        read: tuple[object, ...] = () if self.reading is None else (self.reading,)
+        if self.sets is not None:  # there may be millions of keys
+            read, keys = (self.sets,), keys if self.layout is None else self.layout.digest()
         return repr((self.rows.facts(), words, self.by, keys, self.bound, self.arrangement.aggregates, *read))
 
     def __repr__(self) -> str:
@@ -232,6 +285,8 @@ class Query:
             )
         elif keys is not None and keys.table.num_columns:
             said.append(f"the {keys.number} groups were named beforehand; rows of others are left out")
+        if self.sets is not None:
+            said += self.sets.rules()
         if self.bias is not None:
             said.append(Rule(f"intervals also hold what is declared: {bias}", Effect.TOLD))
         return rules_of(said)

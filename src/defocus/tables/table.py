@@ -14,6 +14,8 @@ from defocus.tables.contribution import DEFAULT_ROWS, Bound, fitting
 from defocus.tables.cubes import Cube
 from defocus.tables.examples import Examples, examples_of
 from defocus.tables.inference import Asked, chi_squared, independent, mean_test, rank_test, survival
+from defocus.tables.grouping_sets import GroupingSets
+from defocus.tables.hierarchy import leaves, unprotected
 from defocus.tables.keys import DECLARED, EVERYTHING, Keys, declared_keys, key_columns, public_keys
 from defocus.tables.parts import restricted, whats_left
 from defocus.tables.person_features import derived, per_person
@@ -23,6 +25,7 @@ from defocus.tables.reading import Reading
 from defocus.tables.rows import Rows, join_private, join_public
 from defocus.tables.splits import Argument
 from defocus.tables.sql import Catalogue, SqlQuery, read
+from defocus.tables.statistics import count
 from defocus.tables.top import most_frequent
 
 __all__ = ["Grouped", "Table"]
@@ -145,7 +148,7 @@ class Table:
         """
         return replace(self, contribution=Bound.of(rows=rows, groups=groups, per_group=per_group, by=by))
 
-    def group_by(self, *columns: str | Sequence[str], keys: Any = DECLARED) -> "Grouped":
+    def group_by(self, *columns: str | Sequence[str], keys: Any = DECLARED, sets: Any = None) -> "Grouped":
         """Groups of rows with equal values.
 
         Args:
@@ -153,6 +156,8 @@ class Table:
             keys: which groups to show: a list of values (or of tuples, for several columns), a dict with one
                 list for each column, a public table, or None to find them privately, which needs a delta. Unless
                 given, the domains declared for the columns.
+            sets: several sets of groups, released together so that totals are the sums of their parts: ``"rollup"``,
+                ``"cube"``, or a list of lists of columns such as ``[["ward"], []]``. The key of a total is ``"all"``.
         """
         names = _names(columns, "group_by", fix="name one, or ask agg() of the whole table.")
         chosen = key_columns(self.schema.usable(name) for name in names)
@@ -161,7 +166,37 @@ class Table:
             groups = declared_keys(chosen)
         else:
             groups = None if keys is None else public_keys(chosen, keys)
-        return Grouped(self, names, groups)
+        return Grouped(self, names, groups, None if sets is None else GroupingSets.of(names, sets))
+
+    def hierarchy(
+        self,
+        *columns: str | Sequence[str],
+        keys: Any = DECLARED,
+        invariants: Sequence[str] = (),
+        share: Mapping[str, Number] | None = None,
+    ) -> Query:
+        """The numbers of rows at each level of a tree, as whole numbers that are not negative and add up.
+
+        Guarantee:
+            As for every question, but for ``invariants``: these totals are exact, and nothing protects them. Of two
+            tables that agree in them and differ in one row, the odds of any answer differ as the charge says.
+
+        Args:
+            columns: the levels from the top: ``hierarchy("state", "county", "tract")``. Above them is the total.
+            keys: the leaves, with all that is above them: a public table, or as for :meth:`group_by`. Levels that
+                these rows do not have are taken from it, by those that they have.
+            invariants: levels whose totals are held exactly; ``"all"`` is the grand total. Only where a row is a
+                person, of the table as it was opened.
+            share: parts of the budget by level; by default those with the least sum of mean squared errors.
+        """
+        names = _names(columns, "hierarchy", fix="name the levels, from the top.")
+        own, groups, paths = leaves(self.rows, names, keys)
+        sets = replace(GroupingSets.of(names, "rollup"), whole=True, paths=paths).holding(invariants)
+        if sets.exact:
+            unprotected(self.rows, self.ledger.unit)
+        if share is not None:
+            sets = sets.divided(share)
+        return _query(self, own, groups, {"count": count()}, sets=sets)
 
     def cube(self, *columns: str | Sequence[str], ways: int | None = None) -> Cube:
         """The numbers of rows by all combinations of at most ``ways`` columns, measured together.
@@ -386,10 +421,11 @@ class Grouped:
     table: Table
     by: tuple[str, ...]
     keys: Keys | None
+    sets: GroupingSets | None = None
 
     def agg(self, *unnamed: object, **aggregates: Aggregate) -> Query:
         """What is asked of each group, each aggregate under the name of its column."""
-        return _query(self.table, self.by, self.keys, _named(unnamed, aggregates))
+        return _query(self.table, self.by, self.keys, _named(unnamed, aggregates), sets=self.sets)
 
     def top(self, column: str, number: int, *, keys: Any = DECLARED, counts: bool = False) -> Query:
         """The ``number`` most frequent values of a column in each group: see :meth:`Table.top`."""
@@ -453,6 +489,7 @@ def _query(
     keys: Keys | None,
     aggregates: Mapping[str, Aggregate],
     reading: Reading | None = None,
+    sets: GroupingSets | None = None,
 ) -> Query:
     for name, aggregate in aggregates.items():
         if not isinstance(aggregate, Aggregate):
@@ -471,6 +508,8 @@ def _query(
         arrangement=plan_measurements(table.rows, aggregates),
         weights=weights,
         reading=reading,
+        sets=sets,
+        layout=None if sets is None else sets.over(keys),
     )
 
 
