@@ -138,7 +138,7 @@ def subject_to(exact: Sequence[str], said: dict[str, Sequence[str]]) -> dict[str
     """
     if not exact:
         return said
-    rest = "all else comes out almost as often with a row as with another in its place that leaves these totals as they are"
+    rest = "all else comes out almost as often with a row as with another in its place that keeps these totals"
     odds = {name: [f"beyond these totals: {line}" for line in told] for name, told in said.items() if "for one" in name}
     return {**said, "protected": [*exact, rest], **odds}
 

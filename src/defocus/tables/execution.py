@@ -91,7 +91,10 @@ class Run:
             noisy = [noise.noisy(cells, self.bits, plan.grid) for cells, noise in pairs]
         else:
             layout = self.layout or Layout(self.sets, keys)
-            made = [layout.noisy(each, levels, self.bits, plan.grid) for each, levels in zip(exact, plan.levels, strict=True)]
+            made = [
+                layout.noisy(each, levels, self.bits, plan.grid)
+                for each, levels in zip(exact, plan.levels, strict=True)
+            ]
             noisy, whole, keys = [each for each, _ in made], [counts for _, counts in made], Keys(layout.keys())
             bounds += layout.labels()
         columns: dict[str, list[AnswerColumn]] = {}

@@ -25,7 +25,7 @@ Reference:
 import hashlib
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, TypeAlias, final
@@ -45,7 +45,7 @@ from defocus.tables.planner import Levels
 from defocus.workloads.marginal_strategies import MarginalStrategy
 from defocus.workloads.trees import Pooled, Tree, level_errors, shares
 
-__all__ = ["ALL", "GroupingSets", "Layout", "labelled", "whole_counts"]
+__all__ = ["ALL", "GroupingSets", "Layout", "are_totals", "labelled", "whole_counts"]
 
 ALL = "all"
 """What the key of a total shows, and the name of the level of the grand total."""
@@ -71,6 +71,11 @@ class GroupingSets:
     """Parts of the budget for each set, where somebody chose them."""
     paths: pa.Table | None = field(default=None, repr=False, compare=False)
     """A line of all columns for each key, in the order of the keys, where keys are not all columns."""
+
+    @classmethod
+    def placed(cls, names: Sequence[str], places: Iterable[tuple[int, ...]]) -> "GroupingSets":
+        """From sets of places of the names."""
+        return cls(tuple(names), tuple(sorted(dict.fromkeys(places), key=len)))
 
     @classmethod
     def of(cls, names: Sequence[str], how: Any) -> "GroupingSets":
@@ -102,7 +107,7 @@ class GroupingSets:
                     f"No set of groups has the column {names[place]!r:.60}.",
                     fix="add a set with it, or leave the column out of group_by.",
                 )
-        return cls(tuple(names), tuple(chosen))
+        return cls.placed(names, chosen)
 
     @property
     def nested(self) -> bool:
@@ -137,7 +142,9 @@ class GroupingSets:
         levels = self.levels()
         for name, weight in share.items():
             if name not in levels:
-                raise InvalidParameterError(f"There is no level {name!r:.60}.", fix=f"choose among {', '.join(levels)}.")
+                raise InvalidParameterError(
+                    f"There is no level {name!r:.60}.", fix=f"choose among {', '.join(levels)}."
+                )
             in_range(f"the share of {name}", weight, 1e-3, 10**3)
         parts = [0.0 if i < self.exact else float(share.get(name, 1)) for i, name in enumerate(levels)]
         return replace(self, weights=tuple(part / sum(parts) for part in parts))
@@ -167,13 +174,11 @@ class GroupingSets:
         number = len(self.sets)
         everything = tuple(range(len(self.names)))
         finest = self.sets.index(everything) if everything in self.sets else None
-        if self.weights is not None:
-            pure = mixed = self.weights
-        elif layout is None:
-            pure = mixed = (1 / number,) * number
-        else:
-            pure, mixed = (_shared(*layout.shape(), self.exact, power) for power in (2, 1))
-        return Levels(pure, mixed, finest, moved=bool(self.exact))
+        even = (1 / number,) * number
+        shape = None if layout is None else layout.shape()
+        found = [_shared(shape, self.exact, self.weights, even, power) for power in _POWERS]
+        (pure, rough), (mixed, smooth) = found
+        return Levels(pure, mixed, finest, (rough, smooth), moved=bool(self.exact))
 
     def words(self) -> str:
         """The sets, in words."""
@@ -235,7 +240,7 @@ class Layout:
         sizes = tuple(int(codes.max()) + 1 for codes in self.codes)
         return sizes if math.prod(sizes) == len(self.codes[0]) <= _CELLS else None
 
-    def shape(self) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+    def shape(self) -> "_Shape":
         """The numbers of groups of nested sets; or the sizes of the domains, and the sets."""
         if self.sets.nested:
             return tuple(len(firsts) for _, firsts in self.members), ()
@@ -259,7 +264,10 @@ class Layout:
             (estimates, variances), counts = self._on_product(cells, noises, bits, grid), None
         order = self.order()
         made = Noisy(
-            np.concatenate(estimates)[order], np.concatenate(variances)[order], first.width, f"{first.words} in all sets"
+            np.concatenate(estimates)[order],
+            np.concatenate(variances)[order],
+            first.width,
+            f"{first.words} in all sets",
         )
         return made, None if counts is None else np.concatenate(counts)[order]
 
@@ -315,9 +323,7 @@ class Layout:
         held = [np.rint(level[:, 0]).astype(np.int64) for level in released[:exact]]
         return estimates, variances, tree.whole(Pooled(pooled.values, pooled.variances), held)
 
-    def _on_product(
-        self, cells: _Exact, noises: _Noises, bits: Bits, grid: int
-    ) -> tuple[list[_Floats], list[_Floats]]:
+    def _on_product(self, cells: _Exact, noises: _Noises, bits: Bits, grid: int) -> tuple[list[_Floats], list[_Floats]]:
         sizes, sets = self._product(), self.sets.sets
         table = np.zeros((*sizes, cells.shape[1]), np.int64)
         table[self.codes] = cells
@@ -366,15 +372,28 @@ class Layout:
 
 
 def labelled(values: Iterable[Any]) -> str:
-    """The label of totals among these values, which is none of them.
+    """The label of totals among these values: "all", or with more parentheses than any value that is so written.
 
-    >>> labelled(["A", "B"]), labelled(["All", "none"])
-    ('all', '(all)')
+    >>> labelled(["A", "B"]), labelled(["All", "none"]), labelled(["((all))"])
+    ('all', '(all)', '(((all)))')
     """
-    taken, label = {str(value).casefold() for value in values}, ALL
-    while label in taken:
-        label = f"({label})"
-    return label
+    deepest = max((depth for depth in map(_depth, values) if depth is not None), default=-1)
+    return f"{'(' * (deepest + 1)}{ALL}{')' * (deepest + 1)}"
+
+
+def are_totals(keys: Iterable[Any]) -> _Exact:
+    """1 where a key of an answer in several sets is that of a total, and else 0: the one in most parentheses."""
+    depths = [_depth(key) for key in keys]
+    deepest = max((depth for depth in depths if depth is not None), default=None)
+    return np.array([int(depth is not None and depth == deepest) for depth in depths], np.int64)
+
+
+def _depth(value: Any) -> int | None:
+    """In how many parentheses the word is, if a value is that."""
+    text = str(value).casefold()
+    inner = text.lstrip("(").rstrip(")")
+    depth = (len(text) - len(inner)) // 2
+    return depth if inner == ALL and text == f"{'(' * depth}{inner}{')' * depth}" else None
 
 
 def whole_counts(column: AnswerColumn, counts: _Exact) -> AnswerColumn:
@@ -402,26 +421,42 @@ def _variances(noises: _Noises, exact: int, grid: int) -> list[float]:
     ]
 
 
+_Shape: TypeAlias = tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]
+_POWERS = (2, 1)
+"""Variances go with the inverse square of a part of epsilon with Laplace noise, and of rho's inverse with Gaussian."""
+
+
 @lru_cache(maxsize=64)
 def _shared(
-    sizes: tuple[int, ...], sets: tuple[tuple[int, ...], ...], exact: int, power: float
-) -> tuple[float, ...]:
-    """Parts of the budget with the least sum of the mean variances of all sets."""
-    if sets:
+    shape: _Shape | None, exact: int, given: tuple[float, ...] | None, even: tuple[float, ...], power: float
+) -> tuple[tuple[float, ...], float]:
+    """Parts of the budget with the least mean variance of all sets, and that mean, in units of what one set would have."""
+    if shape is None:
+        return given or even, float(np.mean(np.array(given or even) ** -power))
+    sizes, sets = shape
+    errors, number = (_on_marginals(sizes, sets), len(sets)) if sets else (_on_levels(sizes, exact), len(sizes) - exact)
+    needed = [i for i, one in enumerate(sets) if not any(set(one) < set(other) for other in sets)] or [number - 1]
+    parts = given[exact:] if given is not None else shares(errors, number, needed=needed, power=power)
+    with np.errstate(divide="ignore"):
+        typical = float(np.mean(errors(np.array(parts) ** -power)))
+    return (0.0,) * exact + parts, typical
 
-        def errors(variances: _Floats) -> _Floats:
-            workload, strategy = _marginals(sizes, sets, tuple(variances.tolist()))
-            return np.concatenate(list(strategy.cell_variances(workload).values()))
 
-        needed = [i for i, one in enumerate(sets) if not any(set(one) < set(other) for other in sets)]
-        return shares(errors, len(sets), needed=needed, power=power)
-    noisy = sizes[exact:] if not exact else sizes[exact - 1 :]
+def _on_levels(sizes: tuple[int, ...], exact: int) -> Callable[[_Floats], _Floats]:
+    """The mean variance of each level, by those of the measured ones."""
+    if not exact:
+        return lambda variances: level_errors(sizes, variances.tolist())
+    return lambda variances: level_errors(sizes[exact - 1 :], [0.0, *variances.tolist()])
 
-    def by_level(variances: _Floats) -> _Floats:
-        return level_errors(noisy, [0.0, *variances] if exact else list(variances))
 
-    number = len(sizes) - exact
-    return (0.0,) * exact + shares(by_level, number, needed=[number - 1], power=power)
+def _on_marginals(sizes: tuple[int, ...], sets: tuple[tuple[int, ...], ...]) -> Callable[[_Floats], _Floats]:
+    """The variance of a cell of each table, by those of the measured ones."""
+
+    def errors(variances: _Floats) -> _Floats:
+        workload, strategy = _marginals(sizes, sets, tuple(variances.tolist()))
+        return np.concatenate(list(strategy.cell_variances(workload).values()))
+
+    return errors
 
 
 def _marginals(

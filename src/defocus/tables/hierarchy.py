@@ -73,4 +73,3 @@ def unprotected(rows: Rows, unit: Unit) -> None:
             " be exact answers about a chosen few.",
             fix="leave invariants out, or leave the filter out.",
         )
-

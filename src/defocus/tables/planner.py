@@ -171,6 +171,8 @@ class Task:
     """Whether it is an exponential mechanism, of bounded range; what has no sensitivity and does not choose is pure."""
     parts: tuple[float, float] = (1.0, 1.0)
     """Which part of the share of its measurement it gets, with Laplace and with Gaussian noise."""
+    worth: tuple[float, float] = (1.0, 1.0)
+    """What its variance counts with where these are compared, likewise."""
 
 
 @final
@@ -184,6 +186,8 @@ class Levels:
     """With Gaussian noise."""
     finest: int | None
     """Which of them has all keys, if one has: in the others a bound for each group says nothing."""
+    errors: tuple[float, float]
+    """The mean variance of all sets after they were combined, for a share that would measure one with variance one."""
     moved: bool = False
     """Whether a row is taken to be replaced by another, whatever the ledger's neighbours: some totals are exact."""
 
@@ -192,7 +196,7 @@ def shared(tasks: Sequence[Task], epsilon: Fraction, delta: Fraction) -> tuple[N
     """The noise of each task with the least total relative error, and whether it uses the delta."""
     pure = _pure(tasks, epsilon)
     mixed = _mixed(tasks, epsilon, delta) if delta else None
-    if mixed is not None and _error(tasks, mixed) < _error(tasks, pure):
+    if mixed is not None and _error(tasks, mixed, 1) < _error(tasks, pure, 0):
         return Noises(mixed), True
     return Noises(pure), False
 
@@ -264,7 +268,7 @@ def _shares(tasks: Sequence[Task], power: float, noise: int) -> list[Fraction]:
     return [task.fixed * scale if task.fixed is not None else rest * next(parts) for task in tasks]
 
 
-def _error(tasks: Sequence[Task], noises: Mapping[Key, CellNoise | Fraction]) -> float:
+def _error(tasks: Sequence[Task], noises: Mapping[Key, CellNoise | Fraction], kind: int) -> float:
     """What is minimised: the variance of each task relative to its reach, weighted by importance."""
     total = 0.0
     for task in tasks:
@@ -273,7 +277,7 @@ def _error(tasks: Sequence[Task], noises: Mapping[Key, CellNoise | Fraction]) ->
         noise = noises[task.key]
         if isinstance(noise, CellNoise):
             sensitivity = 1.0 if task.sensitivity is None else float(task.sensitivity.l1)
-            total += task.importance * noise.variance / sensitivity**2
+            total += task.importance * task.worth[kind] * noise.variance / sensitivity**2
         else:
             total += task.importance * 8 / float(noise) ** 2
     return total
@@ -483,11 +487,15 @@ def _tasks(
     levels: Levels | None,
 ) -> list[Task]:
     """The tasks of the splits, of the aggregates that are measured by themselves, and of the bounds to be found."""
-    splits = _in_sets(arrangement, person, weights, levels) if levels is not None else [
-        Task(("split", i), arrangement.importance(i, weights), sensitivity)
-        for i, split in enumerate(arrangement.splits)
-        if (sensitivity := person.cells(split.cells)) is not None
-    ]
+    splits = (
+        _in_sets(arrangement, person, weights, levels)
+        if levels is not None
+        else [
+            Task(("split", i), arrangement.importance(i, weights), sensitivity)
+            for i, split in enumerate(arrangement.splits)
+            if (sensitivity := person.cells(split.cells)) is not None
+        ]
+    )
     apart = [
         Task(
             ("column", name),
@@ -510,12 +518,17 @@ def _in_sets(
     """
     coarse = person.moved(Sensitivity(person.person))
     parts = list(enumerate(zip(levels.pure, levels.mixed, strict=True)))
+    last = [max(level for level, both in parts if both[kind]) for kind in (0, 1)]  # whose variance stands for all
     return [
         Task(
             ("split", i * len(parts) + level),
             arrangement.importance(i, weights),
             person.rows if level == levels.finest else coarse,
             parts=both,
+            worth=(
+                levels.errors[0] * both[0] ** 2 if level == last[0] else 0.0,
+                levels.errors[1] * both[1] if level == last[1] else 0.0,
+            ),
         )
         for i in range(len(arrangement.splits))
         for level, both in parts

@@ -82,7 +82,7 @@ class Query:
             raise InvalidParameterError(
                 f"{name!r:.60} is the {aggregate.words}, which does not add up over groups: a total is not the sum of"
                 " its parts.",
-                fix="ask for counts of rows, sums and means in several sets of groups; for the rest, one set at a time.",
+                fix="ask for counts of rows, sums and means in several sets of groups, and the rest one set at a time.",
             )
 
     def share(self, **weights: Number) -> "Query":

@@ -13,9 +13,9 @@ from defocus.tables.aggregates import Aggregate
 from defocus.tables.contribution import DEFAULT_ROWS, Bound, fitting
 from defocus.tables.cubes import Cube
 from defocus.tables.examples import Examples, examples_of
-from defocus.tables.inference import Asked, chi_squared, independent, mean_test, rank_test, survival
 from defocus.tables.grouping_sets import GroupingSets
 from defocus.tables.hierarchy import leaves, unprotected
+from defocus.tables.inference import Asked, chi_squared, independent, mean_test, rank_test, survival
 from defocus.tables.keys import DECLARED, EVERYTHING, Keys, declared_keys, key_columns, public_keys
 from defocus.tables.parts import restricted, whats_left
 from defocus.tables.person_features import derived, per_person
@@ -192,8 +192,6 @@ class Table:
         names = _names(columns, "hierarchy", fix="name the levels, from the top.")
         own, groups, paths = leaves(self.rows, names, keys)
         sets = replace(GroupingSets.of(names, "rollup"), whole=True, paths=paths).holding(invariants)
-        if sets.exact:
-            unprotected(self.rows, self.ledger.unit)
         if share is not None:
             sets = sets.divided(share)
         return _query(self, own, groups, {"count": count()}, sets=sets)
@@ -339,7 +337,14 @@ class Table:
         return examples_of(self.rows, self.ledger.about(*self.rows.charged), names, target, group)
 
     def sql_query(
-        self, text: str, *, keys: Any = DECLARED, bounds: str | None = None, at_most: int = 1, dialect: str = "duckdb"
+        self,
+        text: str,
+        *,
+        keys: Any = DECLARED,
+        bounds: str | None = None,
+        at_most: int = 1,
+        invariants: Sequence[str] = (),
+        dialect: str = "duckdb",
     ) -> SqlQuery:
         """A SELECT as a question, to preview, plan or release; it may name this table and those opened beside it.
 
@@ -349,17 +354,25 @@ class Table:
                 domains, or those that are found, which needs a delta.
             bounds: "find" to pay for finding bounds that nobody declared.
             at_most: how many different values one person brings to a COUNT(DISTINCT …).
+            invariants: levels of a ROLLUP whose totals are exact and not protected, as for :meth:`hierarchy`.
             dialect: which SQL it is, such as "postgres" or "spark".
         """
 
         def ask(
-            rows: Rows, own: bool, by: tuple[str, ...], groups: Keys | None, aggregates: Mapping[str, Aggregate]
+            rows: Rows,
+            own: bool,
+            by: tuple[str, ...],
+            groups: Keys | None,
+            aggregates: Mapping[str, Aggregate],
+            sets: GroupingSets | None,
         ) -> Query:
             table = replace(self, rows=rows, contribution=self.contribution if own else None)
-            return _query(table, by, groups, aggregates)
+            return _query(table, by, groups, aggregates, sets=sets)
 
         catalogue = Catalogue(self.name, self.rows, self.others, self.public)
-        return read(text, catalogue, ask, keys=keys, bounds=bounds, at_most=at_most, dialect=dialect)
+        return read(
+            text, catalogue, ask, keys=keys, bounds=bounds, at_most=at_most, invariants=invariants, dialect=dialect
+        )
 
     def sql(
         self,
@@ -489,6 +502,7 @@ def _query(
     keys: Keys | None,
     aggregates: Mapping[str, Aggregate],
     reading: Reading | None = None,
+    *,
     sets: GroupingSets | None = None,
 ) -> Query:
     for name, aggregate in aggregates.items():
@@ -497,6 +511,8 @@ def _query(
                 f"{name} is {type(aggregate).__name__}, not something to ask.",
                 fix=f"write for example agg({name}=dp.count()).",
             )
+    if sets is not None and sets.exact:
+        unprotected(table.rows, table.ledger.unit)
     bound = _bounded(table)
     weights: dict[str, Number] = {}
     return Query(

@@ -58,10 +58,10 @@ _CONSTRUCTS: tuple[tuple[tuple[type[Any], ...], str, str, str], ...] = (
         "leave it out: bound(by='sampling') limits what one person contributes.",
     ),
     (
-        (exp.Cube, exp.Rollup, exp.GroupingSets, exp.Grouping),
-        "CUBE, ROLLUP or GROUPING SETS",
-        "each set of groups is a release of its own",
-        "ask one query for each set of groups, or count them together with table.cube(…) or dp.workloads.",
+        (exp.Cube, exp.Rollup, exp.GroupingSets, exp.Grouping, exp.GroupingId),
+        "CUBE, ROLLUP, GROUPING SETS or GROUPING elsewhere than in the outer query",
+        "totals are made of released numbers",
+        "write GROUP BY ROLLUP (a, b) in the outer SELECT.",
     ),
     (
         (exp.Pivot,),
@@ -152,7 +152,9 @@ def refuse_constructs(tree: exp.Expression) -> None:
 
 
 def _of_rows(node: exp.Expression, tree: exp.Expression) -> bool:
-    """Whether a window function is about rows that are not shown: in a sub-query, or inside an aggregate."""
+    """Whether a window is about rows that are not shown, in a sub-query or an aggregate; whether sets are outermost."""
+    if isinstance(node, exp.Cube | exp.Rollup | exp.GroupingSets | exp.Grouping | exp.GroupingId):
+        return node.find_ancestor(exp.Select, exp.AggFunc) is tree
     if isinstance(node, exp.WindowSpec):
         return isinstance(node.parent, exp.Window)
     if not isinstance(node, exp.Window) or node.args.get("over") is None:

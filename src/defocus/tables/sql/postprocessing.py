@@ -26,13 +26,15 @@ from defocus.engines.schema import Column, Kind, Schema
 from defocus.engines.syntax import column, named
 from defocus.errors import WrongKindError
 from defocus.tables.expressions import typed
+from defocus.tables.grouping_sets import are_totals
 from defocus.tables.sql.bounds import number
 
-__all__ = ["Finish", "Linear", "Order", "Output", "computed", "linear", "references"]
+__all__ = ["PUBLIC", "Finish", "Linear", "Order", "Output", "computed", "linear", "references"]
 
 
 _Ends: TypeAlias = tuple[Floats, Floats]
 _MOST_PLACES = 15
+PUBLIC = "exact, since it follows from the keys"
 
 
 @final
@@ -97,6 +99,8 @@ def _combined(
     name: str, tree: exp.Expression, values: Floats, columns: Mapping[str, AnswerColumn], keys: Mapping[str, Floats]
 ) -> AnswerColumn:
     used = references(tree)
+    if not used:  # of keys alone, as GROUPING(x) is
+        return AnswerColumn(name, values, 0 * values, values, values, integral=True, how=PUBLIC, error_of="")
     ends = _widened([columns[reference] for reference in used], used) | {
         key: (exact, exact) for key, exact in keys.items()
     }
@@ -242,6 +246,8 @@ class Finish:
     limit: int | None
     offset: int
     notes: tuple[str, ...]
+    summed: tuple[int, ...] = ()
+    """The keys that may be totals; g0, g1, … are 1 where they are, and else 0."""
 
     def checked(self) -> None:
         """Refuse formulas of a wrong kind; depends on the query alone."""
@@ -263,7 +269,7 @@ class Finish:
         arrays = self._made(answer, released, engine)
         numbers = {
             f"k{i}": arrays[f"k{i}"] for i, (_, kind) in enumerate(self.keys) if kind.numeric and f"k{i}" in arrays
-        }
+        } | {f"g{i}": arrays[f"g{i}"] for i in self.summed if f"g{i}" in arrays}
         columns = []
         for i, output in enumerate(self.outputs):
             if output.reference is not None:
@@ -279,6 +285,7 @@ class Finish:
     @property
     def _schema(self) -> Schema:
         keys = [Column(f"k{i}", kind) for i, (_, kind) in enumerate(self.keys)]
+        keys += [Column(f"g{i}", Kind.INTEGER) for i in range(len(self.keys)) if self.summed]
         return Schema([*keys, *(Column(reference, Kind.NUMBER) for reference in self.held)])
 
     def _made(self, answer: Released, released: Mapping[str, AnswerColumn], engine: Engine) -> dict[str, Any]:
@@ -290,6 +297,8 @@ class Finish:
             return {name: np.zeros(0) for name in trees}
         columns: dict[str, Any] = {"i": pa.array(np.arange(len(answer)), pa.int64())}
         columns |= {f"k{i}": values for i, values in enumerate(answer.keys.values())}
+        totals = self._totals(answer)
+        columns |= {name: pa.array(flags, pa.int64()) for name, flags in totals.items()}
         columns |= {reference: pa.array(noisy.values) for reference, noisy in released.items()}
         published = engine.publish("released", pa.table(columns))
         wanted = [named(typed(tree, self._schema).sql, name) for name, tree in trees.items()]
@@ -302,8 +311,17 @@ class Finish:
         for i, ((_, kind), key) in enumerate(zip(self.keys, answer.keys.values(), strict=True)):
             if kind.numeric:
                 arrays[f"k{i}"] = key.cast(pa.float64()).to_numpy()
+        arrays |= {name: flags.astype(np.float64) for name, flags in totals.items()}
         outputs = {name: values for name, values in arrays.items() if name.startswith("o")}
         return arrays | {name: values.cast(pa.float64()).to_numpy() for name, values in outputs.items()}
+
+    def _totals(self, answer: Released) -> dict[str, Any]:
+        """For each key, where it is that of a total; nothing where there is one set of groups."""
+        if not self.summed:
+            return {}
+        none = np.zeros(len(answer), np.int64)
+        columns = enumerate(answer.keys.values())
+        return {f"g{i}": are_totals(keys.to_pylist()) if i in self.summed else none for i, keys in columns}
 
     def _arranged(self, answer: Released, arrays: Mapping[str, Any]) -> Released:
         if not len(answer):

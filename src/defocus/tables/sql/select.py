@@ -4,8 +4,9 @@ Which groups a query shows: those that somebody named, or None if they are to be
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, final
 
 from sqlglot import exp
@@ -13,16 +14,19 @@ from sqlglot import exp
 from defocus.answers.columns import checked_names
 from defocus.engines.schema import Kind
 from defocus.errors import InvalidParameterError, UnsupportedSqlError, count
+from defocus.tables.aggregates import Aggregate
 from defocus.tables.contribution import FIND
+from defocus.tables.grouping_sets import GroupingSets
 from defocus.tables.keys import DECLARED, EVERYTHING, Keys, declared_keys, key_columns, public_keys
 from defocus.tables.sql.aggregates import Asked, Calls, free, is_aggregate
 from defocus.tables.sql.bounds import listed
-from defocus.tables.sql.grouping import Key, grouped, ordinal
+from defocus.tables.sql.grouping import Key, grouped, in_sets, ordinal
 from defocus.tables.sql.parser import canonical, only, select
 from defocus.tables.sql.person_features import inside_aggregates
 from defocus.tables.sql.postprocessing import Finish, Order, Output, references
 from defocus.tables.sql.query import Ask, Scope, SqlQuery, matching
 from defocus.tables.sql.relations import Catalogue, from_clause
+from defocus.tables.statistics import count as rows_counted
 
 __all__ = ["chosen_keys", "read"]
 
@@ -68,6 +72,7 @@ def read(
     keys: Any = DECLARED,
     bounds: object = None,
     at_most: object = 1,
+    invariants: Sequence[str] = (),
     dialect: object = "duckdb",
 ) -> SqlQuery:
     """Read a SELECT; ``ask`` makes the question once it is known of which rows, in which groups and for what.
@@ -86,9 +91,10 @@ def read(
         raise InvalidParameterError(f"A query selects 1 to {_MOST_ITEMS} columns.", fix="name them.")
     scope, _ = from_clause(tree, catalogue)
     scope, asked = inside_aggregates(scope, tree)
-    scope, groups = grouped(asked, scope)
+    inner, (scope, groups) = scope, grouped(asked, scope)
+    sets = in_sets(asked, inner, groups)
     calls = Calls(scope, bounds == FIND, count("at_most", at_most))
-    return _Reader(scope, groups, calls, Asked()).query(asked, ask, keys, canonical(tree))
+    return _Reader(scope, groups, calls, Asked(), sets, invariants).query(asked, ask, keys, canonical(tree))
 
 
 @final
@@ -100,6 +106,8 @@ class _Reader:
     keys: tuple[Key, ...]
     calls: Calls
     asked: Asked
+    sets: tuple[tuple[int, ...], ...] | None = None
+    invariants: Sequence[str] = ()
 
     def query(self, tree: exp.Select, ask: Ask, keys: Any, text: str) -> SqlQuery:
         outputs, names = self._outputs(tree.expressions)
@@ -115,8 +123,12 @@ class _Reader:
             )
         checked_names(names, [output.name for output in outputs])
         aggregates, held = self.asked.arranged([*names, *(key.physical for key in self.keys)])
+        by = tuple(key.physical for key in self.keys)
+        sets = self._sets(by, aggregates)
+        summed = () if sets is None else tuple(by.index(name) for name in sets.summed)
+        kinds = [Kind.TEXT if i in summed else key.column.kind for i, key in enumerate(self.keys)]
         finish = Finish(
-            keys=tuple((name, key.column.kind) for name, key in zip(names, self.keys, strict=True)),
+            keys=tuple(zip(names, kinds, strict=True)),
             held=held,
             outputs=tuple(outputs),
             having=None if having is None or kept is None else (kept, canonical(having.this)),
@@ -124,11 +136,23 @@ class _Reader:
             limit=_number(tree.args.get("limit"), "LIMIT"),
             offset=_number(tree.args.get("offset"), "OFFSET") or 0,
             notes=tuple(self.asked.notes),
+            summed=summed,
         )
         finish.checked()
-        by = tuple(key.physical for key in self.keys)
         shown, unknown = chosen_keys(self.keys, names, self.scope.conditions, keys)
-        return SqlQuery(ask(self.scope.rows, self.scope.own, by, shown, aggregates), finish, text, unknown)
+        return SqlQuery(ask(self.scope.rows, self.scope.own, by, shown, aggregates, sets), finish, text, unknown)
+
+    def _sets(self, by: tuple[str, ...], aggregates: Mapping[str, Aggregate]) -> GroupingSets | None:
+        """Several sets of groups; nested ones of which only the rows are counted are a hierarchy of whole counts."""
+        sets = None if self.sets is None else GroupingSets.placed(by, self.sets)
+        if sets is not None and sets.nested and list(aggregates.values()) == [rows_counted()]:
+            return replace(sets, whole=True).holding(self.invariants)
+        if self.invariants:
+            raise InvalidParameterError(
+                "Totals are held exactly where rows are counted in nested groups, and nothing else is asked.",
+                fix="write SELECT state, county, COUNT(*) … GROUP BY ROLLUP (state, county), or leave invariants out.",
+            )
+        return sets
 
     def _outputs(self, items: Sequence[exp.Expression]) -> tuple[list[Output], list[str]]:
         """The columns of the answer, and the names of its keys."""
@@ -163,7 +187,9 @@ class _Reader:
         return re.sub(r"\W+", "_", canonical(node).lower()).strip("_")[:60] or "value"
 
     def _statistic(self, tree: exp.Expression, item: exp.Expression) -> exp.Expression:
-        if not references(tree):
+        if not references(tree) and not (
+            tree.find(exp.Column) and all(c.name[0] == "g" for c in tree.find_all(exp.Column))
+        ):
             raise UnsupportedSqlError(
                 f"{canonical(item)[:60]} among the selected columns",
                 why="it is neither a key nor made of aggregates",
@@ -186,6 +212,8 @@ class _Reader:
         keys_first = place != "ORDER BY"
 
         def made(part: exp.Expression) -> exp.Expression:
+            if isinstance(part, exp.Grouping | exp.GroupingId):
+                return self._grouping(part)
             if is_aggregate(part):
                 aggregate, default, notes = self.calls.read(part)
                 wanted = name if name and part is root else default
@@ -212,6 +240,21 @@ class _Reader:
 
         root = node.copy()
         return root.transform(made, copy=False)
+
+    def _grouping(self, node: exp.Expression) -> exp.Expression:
+        """GROUPING(a, b): a bit for each key, the last the lowest, set where it is that of a total."""
+        places = [self._key(part) for part in node.expressions]
+        if self.sets is None or not places or len(places) > len(self.keys) or None in places:
+            raise UnsupportedSqlError(
+                canonical(node)[:60],
+                why="it tells totals apart, of keys in several sets of groups",
+                fix="write GROUPING(ward) of a key, and GROUP BY ROLLUP (ward, …), CUBE or GROUPING SETS.",
+            )
+        bits = [
+            exp.Mul(this=exp.column(f"g{place}", quoted=True), expression=exp.Literal.number(1 << i))
+            for i, place in enumerate(reversed(places))
+        ]
+        return exp.paren(reduce(lambda a, b: exp.Add(this=a, expression=b), bits))
 
     def _alias(self, part: exp.Expression, aliases: dict[str, exp.Expression]) -> exp.Expression | None:
         if not isinstance(part, exp.Column) or part.args.get("table") is not None:
