@@ -76,8 +76,7 @@ def to_record(answer: Released) -> dict[str, Any]:
     Keys of other types than a question can have are kept as text.
     """
     keys = [
-        {"name": name, "type": _type(column.type), "values": [_out(value) for value in column.to_pylist()]}
-        for name, column in answer.keys.items()
+        {"name": name, "type": _type(column.type), "values": _values(column)} for name, column in answer.keys.items()
     ]
     more = {"notes": list(answer.notes), "things": list(answer.things), "figure": answer.figure}
     shown = {"threshold": answer.threshold, "arranged": bool(answer.processing), **more}
@@ -108,6 +107,11 @@ def _type(kind: pa.DataType) -> str:
 def _array(kind: str, values: list[Any]) -> pa.Array:
     parse = {"date32[day]": date.fromisoformat, "timestamp[us]": datetime.fromisoformat}.get(kind)
     return pa.array([x if x is None or parse is None else parse(x) for x in values], _TYPES[kind])
+
+
+def _values(column: Any) -> list[Any]:
+    values = column.to_pylist()
+    return values if str(column.type) in {"string", "int64", "bool"} else [_out(value) for value in values]
 
 
 def _out(value: Any) -> Any:

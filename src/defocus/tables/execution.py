@@ -95,8 +95,9 @@ class Run:
                 layout.noisy(each, levels, self.bits, plan.grid)
                 for each, levels in zip(exact, plan.levels, strict=True)
             ]
-            noisy, whole, keys = [each for each, _ in made], [counts for _, counts in made], Keys(layout.keys())
-            bounds += layout.labels()
+            noisy, whole = [each for each, _ in made], [counts for _, counts in made]
+            shown, labels = layout.keys()
+            keys, bounds = Keys(shown), [*bounds, *labels]
         columns: dict[str, list[AnswerColumn]] = {}
         for name, statistic in measurements.statistics:
             place = measurements.source[name]

@@ -275,27 +275,25 @@ class Layout:
         """All groups in the order of their keys, totals after what they sum up."""
         return np.lexsort(self._shown()[::-1])
 
-    def keys(self) -> pa.Table:
-        """The keys of all groups in order; a column that is summed over somewhere is text, and says so."""
-        order, columns = self.order(), {}
-        for place, codes in enumerate(self._shown()):
-            name, values = self.sets.names[place], self.values[place]
-            listed = values if name not in self.sets.summed else values.cast(pa.string())
-            marks = [None] if name not in self.sets.summed else [None, labelled(listed)]
-            known = pa.concat_arrays([listed, pa.array(marks, listed.type)])
-            columns[name] = known.take(pa.array(codes[order]))
-        return pa.table(columns)
+    def keys(self) -> tuple[pa.Table, list[Rule]]:
+        """The keys of all groups in order, and how totals are labelled, in words.
 
-    def labels(self) -> list[Rule]:
-        """How totals are labelled, in words."""
-        named: dict[str, list[str]] = {}
-        for name, values in zip(self.sets.names, self.values, strict=True):
+        A column that is summed over somewhere is text: values as they are written, and a label that none of them is.
+        """
+        order, columns, named = self.order(), {}, dict[str, list[str]]()
+        for place, codes in enumerate(self._shown()):
+            name, values, marks = self.sets.names[place], self.values[place], [None]
             if name in self.sets.summed:
-                named.setdefault(labelled(values.cast(pa.string())), []).append(name)
-        return [
+                values = values.cast(pa.string())
+                marks = [None, labelled(values)]
+                named.setdefault(marks[-1], []).append(name)
+            known = pa.concat_arrays([values, pa.array(marks, values.type)])
+            columns[name] = known.take(pa.array(codes[order]))
+        said = [
             Rule(f"{label!r} in {' and '.join(names)} stands for all values together", Effect.TOLD)
             for label, names in named.items()
         ]
+        return pa.table(columns), said
 
     def digest(self) -> str:
         """Of all keys, for the record."""
@@ -371,13 +369,14 @@ class Layout:
         ]  # fmt: skip
 
 
-def labelled(values: Iterable[Any]) -> str:
+def labelled(values: pa.Array) -> str:
     """The label of totals among these values: "all", or with more parentheses than any value that is so written.
 
-    >>> labelled(["A", "B"]), labelled(["All", "none"]), labelled(["((all))"])
+    >>> labelled(pa.array(["A", "B"])), labelled(pa.array(["All", "none"])), labelled(pa.array(["((all))"]))
     ('all', '(all)', '(((all)))')
     """
-    deepest = max((depth for depth in map(_depth, values) if depth is not None), default=-1)
+    alike = values.filter(pc.match_substring_regex(pc.utf8_lower(values), rf"^\(*{ALL}\)*$"))  # of millions
+    deepest = max((depth for depth in map(_depth, alike.to_pylist()) if depth is not None), default=-1)
     return f"{'(' * (deepest + 1)}{ALL}{')' * (deepest + 1)}"
 
 
@@ -430,7 +429,7 @@ _POWERS = (2, 1)
 def _shared(
     shape: _Shape | None, exact: int, given: tuple[float, ...] | None, even: tuple[float, ...], power: float
 ) -> tuple[tuple[float, ...], float]:
-    """Parts of the budget with the least mean variance of all sets, and that mean, in units of what one set would have."""
+    """Parts of the budget with the least mean variance of all sets, and that mean, in units of what one would have."""
     if shape is None:
         return given or even, float(np.mean(np.array(given or even) ** -power))
     sizes, sets = shape

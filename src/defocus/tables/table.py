@@ -358,7 +358,7 @@ class Table:
             dialect: which SQL it is, such as "postgres" or "spark".
         """
 
-        def ask(
+        def ask(  # noqa: PLR0917  # as the reader of SQL calls it
             rows: Rows,
             own: bool,
             by: tuple[str, ...],

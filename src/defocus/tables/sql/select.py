@@ -187,9 +187,8 @@ class _Reader:
         return re.sub(r"\W+", "_", canonical(node).lower()).strip("_")[:60] or "value"
 
     def _statistic(self, tree: exp.Expression, item: exp.Expression) -> exp.Expression:
-        if not references(tree) and not (
-            tree.find(exp.Column) and all(c.name[0] == "g" for c in tree.find_all(exp.Column))
-        ):
+        totals = [column.name.startswith("g") for column in tree.find_all(exp.Column)]
+        if not references(tree) and not (totals and all(totals)):
             raise UnsupportedSqlError(
                 f"{canonical(item)[:60]} among the selected columns",
                 why="it is neither a key nor made of aggregates",
