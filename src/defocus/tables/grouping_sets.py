@@ -271,6 +271,16 @@ class Layout:
         )
         return made, None if counts is None else np.concatenate(counts)[order]
 
+    def sums(self, cells: _Exact) -> list[_Exact]:
+        """What is measured: the sums of cells over the groups of each set, one after the other."""
+        if self.sets.nested:
+            return self._tree().sums(cells[self.members[-1][1]])
+        sizes = self._product()
+        table = np.zeros((*sizes, cells.shape[1]), np.int64)
+        table[self.codes] = cells
+        away = [tuple(i for i in range(len(sizes)) if i not in one) for one in self.sets.sets]
+        return [table.sum(axis=axes).reshape(-1, cells.shape[1]) for axes in away]
+
     def order(self) -> _Exact:
         """All groups in the order of their keys, totals after what they sum up."""
         return np.lexsort(self._shown()[::-1])
@@ -306,8 +316,7 @@ class Layout:
     def _on_tree(
         self, cells: _Exact, noises: _Noises, bits: Bits, grid: int
     ) -> tuple[list[_Floats], list[_Floats], list[_Exact] | None]:
-        tree, exact = self._tree(), self.sets.exact
-        sums = tree.sums(cells[self.members[-1][1]])
+        tree, exact, sums = self._tree(), self.sets.exact, self.sums(cells)
         released = [
             (level if noise is None else noise.add(level, bits)) / grid if place < exact or noise is not None
             else np.zeros(level.shape)
@@ -322,16 +331,13 @@ class Layout:
         return estimates, variances, tree.whole(Pooled(pooled.values, pooled.variances), held)
 
     def _on_product(self, cells: _Exact, noises: _Noises, bits: Bits, grid: int) -> tuple[list[_Floats], list[_Floats]]:
-        sizes, sets = self._product(), self.sets.sets
-        table = np.zeros((*sizes, cells.shape[1]), np.int64)
-        table[self.codes] = cells
-        workload, strategy = _marginals(sizes, sets, tuple(_variances(noises, 0, grid)))
+        sets, sums = self.sets.sets, self.sums(cells)
+        workload, strategy = _marginals(self._product(), sets, tuple(_variances(noises, 0, grid)))
         blocks = []
         for one in strategy.lattice.names():
             noise = noises[sets.index(one)] if one in sets else None
             if noise is not None:
-                exact = table.sum(axis=tuple(i for i in range(len(sizes)) if i not in one)).reshape(-1, cells.shape[1])
-                blocks.append(noise.add(exact, bits) / math.sqrt(noise.variance))
+                blocks.append(noise.add(sums[sets.index(one)], bits) / math.sqrt(noise.variance))
         together = np.concatenate(blocks)
         columns = [_by_set(workload, sets, strategy.answers(workload, column)) for column in together.T]
         estimates = [np.stack(parts, axis=1) for parts in zip(*columns, strict=True)]

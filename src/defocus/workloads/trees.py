@@ -181,7 +181,7 @@ def level_errors(sizes: Sequence[int], variances: Sequence[float]) -> _Floats:
     """The variance of an average node of each level after least squares, as if all nodes of a level were alike.
 
     >>> level_errors((1, 10), (1.0, 1.0)).round(3).tolist()
-    [0.909, 0.991]
+    [0.909, 0.909]
     """
     branches = [below / above for above, below in itertools.pairwise(sizes)]
     up = [float(variances[-1])]
