@@ -199,7 +199,8 @@ class GroupingSets:
         if not self.exact:
             return []
         said = f"NOT PROTECTED: the totals of {self.held} are exact, without noise, so they tell who knows all others"
-        return [Rule(f"{said} whether a person is counted there", Effect.EXACT)]
+        alone = "and so is every group that is alone in one of these"
+        return [Rule(f"{said} whether a person is counted there; {alone}", Effect.EXACT)]
 
     def processing(self) -> tuple[str, ...]:
         """What is done to the noisy numbers."""
@@ -403,9 +404,9 @@ def _depth(value: Any) -> int | None:
 
 def whole_counts(column: AnswerColumn, counts: _Exact) -> AnswerColumn:
     """The column with whole counts in place of the unbiased estimates, which keep the errors and intervals."""
-    low, high = np.maximum(column.low, 0.0), np.maximum(column.high, 0.0)
+    values, held = counts.astype(np.float64), column.errors == 0
+    low, high = (np.where(held, values, np.maximum(end, 0.0)) for end in (column.low, column.high))
     how = f"{column.how}; made whole and not negative"
-    values = counts.astype(np.float64)
     return replace(column, values=values, low=low, high=high, how=how, tails=Tails.UNKNOWN)
 
 

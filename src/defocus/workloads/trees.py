@@ -125,7 +125,7 @@ class Tree:
             part = v / np.where(around > 0, around, 1.0)[parents]
             missing = x - np.add.reduceat(z, starts, axis=0)
             x = z + _wide(part, z) * missing[parents]
-            variances.append(v + part**2 * (variances[-1] - around)[parents])
+            variances.append(np.maximum(v + part**2 * (variances[-1] - around)[parents], 0.0))
         return self.sums(x), variances
 
     def whole(self, pooled: Pooled, exact: Sequence[_Whole] = ()) -> list[_Whole]:
