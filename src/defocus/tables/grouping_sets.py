@@ -251,7 +251,7 @@ class Layout:
         """The variance of one cell of each group, in squared rows, set by set."""
         own = _variances(noises, self.sets.exact, grid)
         if self.sets.nested:
-            tree = self._tree()
+            tree = self.tree()
             return tree.estimates(tree.pooled([np.zeros(size) for size in tree.sizes], own))[1]
         workload, strategy = _marginals(self._product(), self.sets.sets, tuple(own))
         return _by_set(workload, self.sets.sets, strategy.variances(workload))
@@ -275,7 +275,7 @@ class Layout:
     def sums(self, cells: _Exact) -> list[_Exact]:
         """What is measured: the sums of cells over the groups of each set, one after the other."""
         if self.sets.nested:
-            return self._tree().sums(cells[self.members[-1][1]])
+            return self.tree().sums(cells[self.members[-1][1]])
         sizes = self._product()
         table = np.zeros((*sizes, cells.shape[1]), np.int64)
         table[self.codes] = cells
@@ -317,7 +317,7 @@ class Layout:
     def _on_tree(
         self, cells: _Exact, noises: _Noises, bits: Bits, grid: int
     ) -> tuple[list[_Floats], list[_Floats], list[_Exact] | None]:
-        tree, exact, sums = self._tree(), self.sets.exact, self.sums(cells)
+        tree, exact, sums = self.tree(), self.sets.exact, self.sums(cells)
         released = [
             (level if noise is None else noise.add(level, bits)) / grid if place < exact or noise is not None
             else np.zeros(level.shape)
@@ -361,7 +361,8 @@ class Layout:
             known = set(one)
             yield number, firsts
 
-    def _tree(self) -> Tree:
+    def tree(self) -> Tree:
+        """Nested sets as the levels of a tree."""
         parents = tuple(above[0][below[1]] for above, below in itertools.pairwise(self.members))
         return Tree(parents, len(self.members[0][1]))
 
