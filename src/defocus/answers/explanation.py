@@ -34,6 +34,7 @@ __all__ = [
     "owed",
     "promise",
     "protection",
+    "subject_to",
     "taken",
     "told",
     "topics",

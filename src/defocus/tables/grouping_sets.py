@@ -19,7 +19,6 @@ Invariants:
     have no noise. The noise alone also protects as charged against adding or removing one.
 Reference:
     Ashmead, Kifer, Leclerc, Machanavajjhala, Sexton (2019), Effective privacy after adjusting for invariants.
-    Cumings-Menon et al. (2024), Geographic spines in the 2020 census disclosure avoidance system.
 """
 
 import hashlib
