@@ -70,7 +70,7 @@ def adds_up(found: dict[tuple[str, ...], int]) -> None:
         assert total == sum(parts)
 
 
-EXACT = {
+EXACT: dict[tuple[str, ...], int] = {
     **{tuple(map(str, place)): number for place, number in zip(PLACES, COUNTS, strict=True)},
     **{
         (s, str(c), "all"): sum(n for p, n in zip(PLACES, COUNTS, strict=True) if p[:2] == (s, c))

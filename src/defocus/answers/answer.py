@@ -233,8 +233,8 @@ class Answer(ABC):
 
     def explain(self, *, html: bool = False) -> str:
         """The answer in plain words: question, protection, odds, rules, noise, exactness, cost and what is left."""
-        said = dict(self._topics()) if self.receipt is None else dict(explanation.topics(self.receipt, self.asked))
-        said = explanation.subject_to(exact(self.rules), said)
+        told_anyway = self._topics() if self.receipt is None else explanation.topics(self.receipt, self.asked)
+        said = explanation.subject_to(exact(self.rules), told_anyway)
         columns, things, paid = self.columns, self.things, self.receipt is not None
         names = ", ".join(column.name for column in columns)
         here = {

@@ -1,6 +1,6 @@
 """Answers and previews in plain words, for a privacy officer."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -131,14 +131,14 @@ def protection(unit: Unit, dataset: str, *, what: str = "every answer") -> str:
     return f"{unit}, in {dataset}: {what} comes out almost as often {_NEIGHBOURS[unit.adjacency]}"
 
 
-def subject_to(exact: Sequence[str], said: dict[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+def subject_to(exact: Sequence[str], said: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
     """What is promised where some numbers are exact: only between data that agree in them.
 
     >>> subject_to(["the total is exact"], {"protected": ["one row"]})["protected"][0]
     'the total is exact'
     """
     if not exact:
-        return said
+        return dict(said)
     rest = "all else comes out almost as often with a row as with another in its place that keeps these totals"
     odds = {name: [f"beyond these totals: {line}" for line in told] for name, told in said.items() if "for one" in name}
     return {**said, "protected": [*exact, rest], **odds}

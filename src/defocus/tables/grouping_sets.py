@@ -292,12 +292,12 @@ class Layout:
         """
         order, columns, named = self.order(), {}, dict[str, list[str]]()
         for place, codes in enumerate(self._shown()):
-            name, values, marks = self.sets.names[place], self.values[place], [None]
+            name, values, label = self.sets.names[place], self.values[place], None
             if name in self.sets.summed:
                 values = values.cast(pa.string())
-                marks = [None, labelled(values)]
-                named.setdefault(marks[-1], []).append(name)
-            known = pa.concat_arrays([values, pa.array(marks, values.type)])
+                label = labelled(values)
+                named.setdefault(label, []).append(name)
+            known = pa.concat_arrays([values, pa.array([None, label], values.type)])
             columns[name] = known.take(pa.array(codes[order]))
         said = [
             Rule(f"{label!r} in {' and '.join(names)} stands for all values together", Effect.TOLD)

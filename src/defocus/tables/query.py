@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import final
+from typing import Any, final
 
 from defocus.answers import Effect, Preview, Released, Rule
 from defocus.answers.columns import checked_names
@@ -219,7 +219,7 @@ class Query:
             )
             keys, columns, bounds = run.answer(self.keys)
             rules, sets = (*words, *bounds), self.sets
-            more = {} if sets is None else {"ordered": True, "processing": sets.processing()}
+            more: dict[str, Any] = {} if sets is None else {"ordered": True, "processing": sets.processing()}
             answer = answered(keys.table, columns, self.question, receipt, rules, asked=asked, **more)
             return answer if self.reading is None else self.reading.read(answer, planned)
 

@@ -177,7 +177,7 @@ def _wide(numbers: _Floats, like: _Floats) -> _Floats:
     return numbers.reshape(-1, *(1,) * (like.ndim - 1))
 
 
-def level_errors(sizes: Sequence[int], variances: Sequence[float]) -> _Floats:
+def level_errors(sizes: Sequence[int], variances: Sequence[float] | _Floats) -> _Floats:
     """The variance of an average node of each level after least squares, as if all nodes of a level were alike.
 
     >>> level_errors((1, 10), (1.0, 1.0)).round(3).tolist()

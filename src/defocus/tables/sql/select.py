@@ -249,7 +249,7 @@ class _Reader:
                 why="it tells totals apart, of keys in several sets of groups",
                 fix="write GROUPING(ward) of a key, and GROUP BY ROLLUP (ward, …), CUBE or GROUPING SETS.",
             )
-        bits = [
+        bits: list[exp.Expression] = [
             exp.Mul(this=exp.column(f"g{place}", quoted=True), expression=exp.Literal.number(1 << i))
             for i, place in enumerate(reversed(places))
         ]
