@@ -227,6 +227,8 @@ PUBLIC: Mapping[str, str] = {
     "ledger.Recorded": _RELEASED,
     "ledger.Terms.read": _FACTS,
     "ledger.Declaration.read": _FACTS,
+    "ledger.Head.read": _RELEASED,
+    "ledger.SigningKey.sign": "signs what is released",
     "ledger.Ledger": "made by open, of declared facts",
     "privacy.appearance": _FACTS,
     "learning.SearchResult": _RELEASED,

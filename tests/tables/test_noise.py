@@ -1,6 +1,7 @@
 """Every measurement has the noise that it is charged for."""
 
 import itertools
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import defocus as dp
-from defocus.mechanisms import Laplace
+from defocus.mechanisms import Gaussian, Laplace
 from defocus.noise.testing import seeded
 from defocus.privacy import NOTHING, Sensitivity
 from defocus.privacy.events import DiscreteGaussian, DiscreteLaplace
@@ -89,31 +90,46 @@ def test_a_mean_of_a_public_number_of_rows_has_the_error_of_its_sum(tmp_path: Pa
     assert abs(typical - 1) < 5 / np.sqrt(400)
 
 
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 @pytest.mark.parametrize("cells", [1, 2, 3, 4])
-def test_cells_beside_the_first_move_by_no_more_than_is_charged_where_the_number_is_public(cells: int) -> None:
+def test_what_is_measured_moves_by_no_more_than_is_charged_where_the_number_is_public(cells: int, kind: str) -> None:
     """All ways to divide a row of weight 3, replaced by all others."""
     person = PersonWeight(None, 3, 1, 1, replace=True, number_is_public=True)
-    parts = [np.array(part) for part in itertools.product(range(4), repeat=cells) if sum(part) == 3]
-    moves = [after[1:] - before[1:] for before in parts for after in parts]
     charged = person.cells(cells)
-    most_l1 = max(int(np.abs(move).sum()) for move in moves)
-    most_l2 = max(int(np.square(move).sum()) for move in moves)
     if charged is None:
-        assert most_l1 == 0
+        assert cells == 1
+        return
+    noise = replace(laplace(charged, Fraction(1)) if kind == "laplace" else gaussian(charged, 1.0), total=True)
+    measured = noise._measured(cells)[0]
+    parts = [np.array(part) for part in itertools.product(range(4), repeat=cells) if sum(part) == 3]
+    moves = [measured @ (after - before) for before in parts for after in parts]
+    if kind == "laplace":
+        assert max(int(np.abs(move).sum()) for move in moves) == charged.l1
     else:
-        assert most_l1 == charged.l1
-        assert most_l2 <= charged.l2_squared
-        assert cells == 2 or charged == person.rows
+        most = max(int(np.square(move).sum()) for move in moves)
+        assert 0 <= charged.l2_squared - most < Fraction(1, 10**9)
 
 
-def test_the_noise_of_what_the_others_leave_is_known() -> None:
-    noise = CellNoise(Laplace(scale=40, sensitivity=10), Sensitivity(10), total=True)
-    bits, cells = seeded(1), np.array([[500, 300, 200]])
-    drawn = np.array([noise.noisy(cells, bits, 1).cells[0] for _ in range(4000)])
-    assert (drawn.sum(axis=1) == 1000).all()
-    weights = np.array([2.0, 5.0, 1.0])
-    said = float(noise.noisy(cells, bits, 1).count("n", weights, "").errors[0])
+@pytest.mark.parametrize("mechanism", [Laplace(scale=40, sensitivity=10), Gaussian(sigma=60, sensitivity=10)], ids=str)
+@pytest.mark.parametrize("cells", [2, 3, 4])
+def test_the_noise_of_cells_with_a_known_sum_is_known(mechanism: Laplace | Gaussian, cells: int) -> None:
+    noise = CellNoise(mechanism, Sensitivity(10), total=True)
+    bits, exact = seeded(1), np.array([[500, 300, 150, 50]])[:, :cells]
+    drawn = np.array([noise.noisy(exact, bits, 1).cells[0] for _ in range(4000)])
+    assert np.allclose(drawn.sum(axis=1), exact.sum())
+    assert np.abs(drawn.mean(axis=0) - exact).max() < 6
+    weights = np.array([2.0, 5.0, 1.0, 4.0])[:cells]
+    column = noise.noisy(exact, bits, 1).count("n", weights, "")
+    said = float(column.errors[0])
     assert float((drawn @ weights).std()) == pytest.approx(said, rel=0.06)
+    assert np.mean(np.abs(drawn @ weights - exact[0] @ weights) <= column.half[0]) == pytest.approx(0.95, abs=0.015)
+
+
+def test_a_mean_with_missing_values_errs_no_more_than_without_where_it_is_in_the_middle(tmp_path: Path) -> None:
+    table = people(tmp_path, [60.0, None], dp.rows(replace=True))
+    sizes = [table.agg(m=dp.mean("x", 0, 120, missing=missing)).preview(epsilon=1) for missing in (None, 0)]
+    errors = [preview.columns[0].by_size[2][1] for preview in sizes]
+    assert errors[0] == pytest.approx(errors[1], rel=1e-3)
 
 
 @pytest.mark.parametrize("replaced", [False, True])

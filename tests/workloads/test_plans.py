@@ -144,12 +144,12 @@ def test_a_table_has_its_axes_in_the_order_they_are_named(book: Ledger) -> None:
 
 
 def test_answers_are_shown_in_short_and_as_a_table_for_notebooks(book: Ledger) -> None:
-    answers = w.plan(w.ranges(40), **PRICE).release([5] * 40, ledger=book, purpose="<ages>", bits=seeded(1))
-    assert repr(answers) == "<answer: <workload of 820 queries over 40 cells>>"
+    answers = w.plan(w.ranges(50), **PRICE).release([5] * 50, ledger=book, purpose="<ages>", bits=seeded(1))
+    assert repr(answers) == "<answer: <workload of 1275 queries over 50 cells>>"
     page = answers._repr_html_()
     assert "&lt;ages&gt;" in page
     assert "95 % interval" in page
-    assert "820 entries, 790 of them not shown" in page
+    assert "1275 entries, 275 of them not shown" in page
     assert np.isnan(answers.nonnegative()["answer"].low).all()
 
 

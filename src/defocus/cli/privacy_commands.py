@@ -212,6 +212,66 @@ def ledger_verify(
     raise typer.Exit(0 if ledgers.verify(where, anchor=anchor, anchor_file=anchor_file, as_json=as_json) else 1)
 
 
+_Key = Annotated[Path, typer.Option(help="The file of the key that signs; made if there is none.")]
+_OutFile = Annotated[Path | None, typer.Option(help="Write it to this file instead of printing it.")]
+
+
+@ledger.command("bundle")
+def ledger_bundle(
+    where: Where,
+    request: Annotated[str, typer.Argument(help="The request under which the answer was released.")],
+    *,
+    key: _Key,
+    out: Annotated[Path, typer.Option(help="The file to write.")],
+) -> None:
+    """Write a released answer to a signed file that proves itself: see defocus verify."""
+    from defocus.cli import bundles  # noqa: PLC0415 # a command loads what it needs
+
+    bundles.bundle(where, request, key=key, out=out)
+
+
+@ledger.command("head")
+def ledger_head(
+    where: Where,
+    *,
+    key: _Key,
+    since: Annotated[Path | None, typer.Option(help="An earlier head, to prove that this one follows from it.")] = None,
+    out: _OutFile = None,
+) -> None:
+    """Print a signed line that commits to every entry of a ledger, for others to keep."""
+    from defocus.cli import bundles  # noqa: PLC0415 # a command loads what it needs
+
+    bundles.head(where, key=key, since=since, out=out)
+
+
+@commands.command()
+def verify(
+    file: Annotated[Path, typer.Argument(help="The file of a bundle.")],
+    *,
+    key: Annotated[str | None, typer.Option(help="The public key that is expected, in hexadecimal.")] = None,
+    newer: Annotated[Path | None, typer.Option(help="A later head with a proof since that of the bundle.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Check a signed release without the data: signature, ledger, cost and epsilon. Exit code 1 if it is not true."""
+    from defocus.cli import bundles  # noqa: PLC0415 # a command loads what it needs
+
+    raise typer.Exit(0 if bundles.verify(file, key=key, newer=newer, as_json=as_json) else 1)
+
+
+@commands.command()
+def witness(
+    file: Annotated[Path, typer.Argument(help="The head of somebody else's ledger.")],
+    *,
+    key: _Key,
+    memory: Annotated[Path, typer.Option(help="The file that remembers the last head of each ledger.")],
+    out: _OutFile = None,
+) -> None:
+    """Sign the head of a ledger if it follows from the last one that you signed, so that history stays one."""
+    from defocus.cli import bundles  # noqa: PLC0415 # a command loads what it needs
+
+    bundles.witness(file, key=key, memory=memory, out=out)
+
+
 @ledger.command("declare")
 def ledger_declare(
     where: Where,

@@ -11,12 +11,15 @@ from rich.table import Table
 from defocus.errors import InvalidParameterError, LedgerMismatchError, LedgerUnavailableError, Number
 from defocus.ledger import display
 from defocus.ledger.anchors import Anchor, AnchorFile, as_anchor
+from defocus.ledger.bundle import Bundle, claim, unit_of
 from defocus.ledger.chain import Chain, anchors, heaviest_events
 from defocus.ledger.creation import anchor_file_of, check_kinds, is_there, make, place_of, terms_of
 from defocus.ledger.declarations import Declaration, allowed, purposes_of
 from defocus.ledger.display import Prices
 from defocus.ledger.entries import CHARGE, DATA, RELEASE, Entry, amounts_out, fingerprint, now, plain, stored_event
 from defocus.ledger.filter import Guard, Remaining, Tally
+from defocus.ledger.heads import Head, SigningKey
+from defocus.ledger.merkle import consistency, inclusion, root
 from defocus.ledger.parts import Parts
 from defocus.ledger.receipts import Account, Receipt, Recorded, checked_labels
 from defocus.ledger.store import Store, checked
@@ -458,6 +461,47 @@ class Ledger:
         """Read the whole chain and say everything that is wrong with it; see :class:`Verification`."""
         return examine(self._chain.store, self._chain.known(as_anchor(anchor)))
 
+    def head(self, key: str | Path | SigningKey, *, since: Head | None = None) -> Head:
+        """How many entries there are and the root of their Merkle tree, signed; with a proof since an earlier head.
+
+        Args:
+            key: the key of the ledger's keeper, or its file, which is made if there is none.
+            since: a head that was published before, from which this one then follows provably.
+        """
+        return _head(
+            self._made.id, [bytes.fromhex(entry.hash) for entry in self.entries()], SigningKey.open(key), since
+        )
+
+    def bundle(self, request: str, *, key: str | Path | SigningKey) -> Bundle:
+        """The newest answer that was kept for a request, as a signed file that proves itself: see :class:`Bundle`.
+
+        Args:
+            request: the name under which it was released.
+            key: the key of the ledger's keeper, or its file, which is made if there is none.
+        """
+        recorded, own = self.recall(request), SigningKey.open(key)
+        if recorded is None:
+            raise InvalidParameterError(
+                f"No answer was kept for the request {request!r:.80}.",
+                fix="release it under a name, request=…, and bundle that.",
+            )
+        entries = list(self.entries())
+        charge = entries[recorded.receipt.sequence]
+        paid = (one for one in entries if one.kind == RELEASE and one.content["charge"] == charge.sequence)
+        leaves = [bytes.fromhex(entry.hash) for entry in entries]
+        held = {
+            entry.kind: {"entry": entry.body, "proof": [hash_.hex() for hash_ in inclusion(leaves, entry.sequence)]}
+            for entry in (charge, next(paid))
+        }
+        return Bundle.signed(
+            own,
+            terms=self._made.to_dict(),
+            claim=claim(charge, self._made),
+            head=_head(self._made.id, leaves, own, None).to_dict(),
+            **unit_of(self._terms, self._data.identity),
+            **held,
+        )
+
     def entries(self) -> Iterator[Entry]:
         """Every entry, from the first, read in batches. An altered one is refused."""
         after = -1
@@ -553,6 +597,12 @@ def verify(where: str | Path, anchor: Any = None, *, anchor_file: str | Path | N
                 f"There is no anchor file at {file.path}.", fix="check its path, or leave it out."
             )
         return examine(store, anchors([as_anchor(anchor)], file))
+
+
+def _head(ledger: str, leaves: list[bytes], key: SigningKey, since: Head | None) -> Head:
+    proof = () if since is None else tuple(hash_.hex() for hash_ in consistency(leaves, since.size))
+    size = 0 if since is None else since.size
+    return Head(ledger, len(leaves), root(leaves).hex(), now(), since=size, proof=proof).signed(key)
 
 
 def _declared(last: Entry, declared: Declaration, *, by: tuple[str, str]) -> Entry:

@@ -1,7 +1,4 @@
-"""Accounts and receipts: the proof that a charge is on disk.
-
-The proof that a charge is on disk.
-"""
+"""Accounts and receipts: the proof that a charge is on disk."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -70,10 +70,10 @@ class PersonWeight:
         return self.person * self.changes
 
     def cells(self, number: int) -> Sensitivity | None:
-        """How far the cells of one division of rows move; None if they do not.
+        """How far what is measured of the cells of one division of rows moves; None if it does not.
 
-        Where the number of rows is public, so is the sum of all cells, and the first follows from the others. A row
-        moves one other cell by at most its weight, and several as any it replaces.
+        Where the number of rows is public, so is the sum of all cells: see :func:`_measured`. A row moves one of two
+        cells by at most its weight, and several, or a difference of two, as any it replaces.
         """
         if not self.number_is_public:
             return self.rows
@@ -92,7 +92,7 @@ class CellNoise:
     mechanism: Laplace | Gaussian | None
     sensitivity: Sensitivity | None
     total: bool = False
-    """Whether the sum of all cells is public, so that the first cell gets no noise and follows from the others."""
+    """Whether the sum of all cells is public."""
 
     @property
     def event(self) -> Event:
@@ -121,7 +121,7 @@ class CellNoise:
 
     def law(self, coefficients: npt.NDArray[np.float64], grid: int) -> Law:
         """The law of the noise in the cells multiplied with these coefficients, in rows."""
-        felt = coefficients[1:] - coefficients[:1] if self.total else coefficients
+        felt = self.around(np.zeros((0, len(coefficients))), grid).felt(coefficients)
         if isinstance(self.mechanism, Laplace):
             return Law(0.0, tuple(abs(float(x)) * float(self.mechanism.scale) / grid for x in felt if x))
         return Law(float(np.sqrt(self.variance * np.square(felt).sum())) / grid)
@@ -130,13 +130,38 @@ class CellNoise:
         """The cells with fresh noise, in rows."""
         if not self.total:
             return self.around(self.add(cells, bits) / grid, grid)
-        others = self.add(cells[:, 1:], bits)
-        first = cells.sum(axis=1, keepdims=True) - others.sum(axis=1, keepdims=True)
-        return self.around(np.concatenate([first, others], axis=1) / grid, grid)
+        measured, solution, shares = self._measured(cells.shape[1])
+        noised = self.add(cells @ measured.T, bits)
+        return self.around((noised @ solution.T + cells.sum(axis=1, keepdims=True) * shares) / grid, grid)
 
     def around(self, cells: npt.NDArray[np.float64], grid: int) -> "Noisy":
         """Cells that have, or would have, this noise."""
-        return Noisy(cells, self.variance / grid**2, self.width, self.words, self.total)
+        solution = self._measured(cells.shape[1])[1] if self.total else None
+        return Noisy(cells, self.variance / grid**2, self.width, self.words, solution)
+
+    def _measured(self, cells: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        r"""What is measured of cells c whose sum n is public: B, and A and r with c = A(Bc) + nr.
+
+        A row that is replaced moves its weight w between cells, so that they move by Δ with
+        :math:`\sum_i\Delta_i = 0` and :math:`\|\Delta\|_1 \le 2w`. *Two cells*: the second is measured, which moves by
+        at most w. *Three under Laplace noise*, for a mean with missing values: the difference of the first two and the
+        third, which move by
+        :math:`|\Delta_1 - \Delta_0| + |\Delta_2| \le \|\Delta\|_1`. The mean of values in [0, 1] is
+        :math:`1/2 + (c_1 - c_0) / 2(n - c_2)`, so that it errs as it would without missing values where it is 1/2, and
+        never more than √2 times that. *Else*: all cells, and least squares spread what the noise adds to their sum.
+        """
+        if cells == 2:
+            measured, solution, shares = [[0, 1]], [[-1.0], [1.0]], [1.0, 0.0]
+        elif cells == 3 and isinstance(self.mechanism, Laplace):
+            measured, solution, shares = (
+                [[-1, 1, 0], [0, 0, 1]],
+                [[-0.5, -0.5], [0.5, -0.5], [0.0, 1.0]],
+                [0.5, 0.5, 0.0],
+            )
+        else:
+            identity = np.eye(cells)
+            return np.eye(cells, dtype=np.int64), identity - 1 / cells, np.full(cells, 1 / cells)
+        return np.array(measured), np.array(solution), np.array(shares)
 
     def add(self, cells: npt.NDArray[np.int64], bits: Bits) -> npt.NDArray[np.int64]:
         """The cells with fresh noise."""
@@ -179,12 +204,12 @@ class Noisy:
     width: float
     """How many standard errors make a 95 % interval."""
     words: str
-    total: bool = False
-    """Whether the sum of all cells is exact, and the first is what the others leave of it."""
+    solution: npt.NDArray[np.float64] | None = None
+    """What the noise is multiplied with in the cells, where their sum is exact; else each cell has noise of its own."""
 
     def felt(self, coefficients: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """What the noise of each cell is multiplied with in a combination of cells; the last axis counts cells."""
-        return coefficients[..., 1:] - coefficients[..., :1] if self.total else coefficients
+        """What each noise is multiplied with in a combination of cells; the last axis counts cells."""
+        return coefficients if self.solution is None else coefficients @ self.solution
 
     def count(self, name: str, coefficients: npt.NDArray[np.float64], how: str) -> AnswerColumn:
         """A number that is the cells multiplied with these coefficients."""

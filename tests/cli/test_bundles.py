@@ -1,0 +1,50 @@
+"""Signed releases from a terminal."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from defocus import Budget, Ledger, user
+from defocus.mechanisms import Laplace
+from defocus.release import release
+
+
+@pytest.fixture
+def where(tmp_path: Path) -> Path:
+    path = tmp_path / "stays.sqlite"
+    with Ledger.open(path, dataset="stays", unit=user("patient_id"), budget=Budget(1, 1e-6)) as ledger:
+        release(Laplace(scale=4), 1402, ledger=ledger, purpose="[bold]patients", request="May")
+    return path
+
+
+def test_a_bundle_goes_from_the_ledger_to_a_stranger(defocus: Callable[..., Any], where: Path, tmp_path: Path) -> None:
+    key, file = tmp_path / "hospital.key", tmp_path / "may.bundle"
+    made = defocus("ledger", "bundle", where, "May", "--key", key, "--out", file)
+    assert made.code == 0
+    public = made.out.split()[-1]
+    ran = defocus("verify", file, "--key", public)
+    assert ran.code == 0
+    for text in ("verified", "[bold]patients", "0.25", "patient_id", public):
+        assert text in ran.out
+    assert "compare it" in defocus("verify", file).out
+    assert defocus("verify", file, "--json").json["ok"] is True
+    wrong = defocus("verify", file, "--key", "0" * 64)
+    assert wrong.code == 1
+    assert "another key" in wrong.out
+    file.write_text(file.read_text(encoding="ascii").replace("1402", "1403").replace("0.25", "0.15"), encoding="ascii")
+    assert defocus("verify", file).code in {1, 2}
+
+
+def test_heads_are_signed_and_witnessed(defocus: Callable[..., Any], where: Path, tmp_path: Path) -> None:
+    key, own, memory = tmp_path / "hospital.key", tmp_path / "witness.key", tmp_path / "memory.json"
+    first, second = tmp_path / "first.head", tmp_path / "second.head"
+    assert defocus("ledger", "head", where, "--key", key, "--out", first).code == 0
+    assert defocus("witness", first, "--key", own, "--memory", memory).code == 0
+    with Ledger.open(where) as ledger:
+        release(Laplace(scale=8), 3, ledger=ledger, purpose="more")
+    assert defocus("ledger", "head", where, "--key", key, "--since", first, "--out", second).code == 0
+    assert defocus("witness", second, "--key", own, "--memory", memory).code == 0
+    assert defocus("witness", first, "--key", own, "--memory", memory).code == 1
+    assert defocus("witness", tmp_path / "none", "--key", own, "--memory", memory).code == 2
