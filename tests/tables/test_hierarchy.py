@@ -257,6 +257,17 @@ def test_what_is_no_tree_is_refused_free_of_charge(
     assert len(people.ledger.history()) == 1
 
 
+def test_a_level_of_the_public_table_that_cannot_be_a_key_is_refused(tmp_path: Path) -> None:
+    with opened(tmp_path / "l", rows(COUNTS).select(["tract"])) as table:
+        odd = GEOGRAPHY.set_column(0, "state", pa.array([[1]] * len(PLACES)))
+        with pytest.raises(InvalidParameterError, match="of type list"):
+            table.hierarchy("state", "county", "tract", keys=odd)
+        named = GEOGRAPHY.set_column(0, "state", GEOGRAPHY["state"].dictionary_encode())
+        shuffled = named.take(pa.array(np.random.default_rng(1).permutation(len(PLACES))))
+        found = table.hierarchy("state", "county", "tract", keys=shuffled).release(epsilon=10**5)
+        assert counted(found) == EXACT
+
+
 def test_a_leaf_with_two_parents_is_refused_where_rows_do_not_tell(tmp_path: Path) -> None:
     with opened(tmp_path / "p", rows(COUNTS).select(["tract"])) as table:
         with pytest.raises(InvalidParameterError, match="has two parents"):

@@ -323,12 +323,13 @@ class Layout:
             for place, (level, noise) in enumerate(zip(sums, noises, strict=True))
         ]  # fmt: skip
         own = _variances(noises, exact, grid)
-        estimates, variances = tree.estimates(tree.pooled(released, own))
+        pooled = tree.pooled(released, own)
+        estimates, variances = tree.estimates(pooled)
         if not self.sets.whole:
             return estimates, variances, None
-        pooled = tree.pooled([level[:, 0] for level in released], own)
+        counts = Pooled([values[:, 0] for values in pooled.values], pooled.variances)
         held = [np.rint(level[:, 0]).astype(np.int64) for level in released[:exact]]
-        return estimates, variances, tree.whole(Pooled(pooled.values, pooled.variances), held)
+        return estimates, variances, tree.whole(counts, held)
 
     def _on_product(self, cells: _Exact, noises: _Noises, bits: Bits, grid: int) -> tuple[list[_Floats], list[_Floats]]:
         sets, sums = self.sets.sets, self.sums(cells)

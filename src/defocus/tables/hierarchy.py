@@ -38,20 +38,31 @@ def leaves(rows: Rows, names: Sequence[str], keys: Any) -> tuple[tuple[str, ...]
             raise NotDeclaredError(
                 f"The table of leaves has no column {name!r:.60}.", fix=f"give it the columns {', '.join(names)}."[:200]
             )
-    _once(table.select(list(names)), list(names), "A leaf is there twice.", "name each leaf once.")
-    if len(own) == len(names):
-        return own, public_keys(columns, table), None
+    paths = pa.table({name: _level(table, name) for name in names})
+    _once(paths, names, "A leaf is there twice.", "name each leaf once.")
     _once(
-        table.select(list(own)),
-        list(own),
+        paths,
+        own,
         f"A leaf, by its {', '.join(own)}, has two parents."[:200],
         "give each leaf one line; where names of leaves repeat, add the column above them to the rows.",
     )
-    return own, public_keys(columns, table), table.select(list(names))
+    return own, public_keys(columns, paths), None if len(own) == len(names) else paths
 
 
-def _once(table: pa.Table, names: list[str], what: str, fix: str) -> None:
-    if table.group_by(names).aggregate([]).num_rows != table.num_rows:
+def _level(table: pa.Table, name: str) -> pa.ChunkedArray:
+    """A level of a public table, of a type that keys can have."""
+    column = table.column(name)
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    words = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_boolean(kind)
+    if not words and not pa.types.is_integer(kind) and not pa.types.is_temporal(kind):
+        raise InvalidParameterError(
+            f"The level {name!r:.60} is of type {kind}.", fix="name groups by text, whole numbers or dates."
+        )
+    return column.cast(kind)
+
+
+def _once(table: pa.Table, names: Sequence[str], what: str, fix: str) -> None:
+    if table.select(list(names)).group_by(list(names)).aggregate([]).num_rows != table.num_rows:
         raise InvalidParameterError(what, fix=fix)
 
 

@@ -113,7 +113,8 @@ def _typed(columns: Sequence[Column], keys: Any) -> pa.Table | None:
             return None
         arrays.append(array.cast(wanted).combine_chunks())
     named = pa.table(dict(zip(names, arrays, strict=True)))
-    return named.group_by(names, use_threads=False).aggregate([]).select(names)
+    once = named.group_by(names, use_threads=False).aggregate([]).select(names)
+    return named if once.num_rows == named.num_rows else once
 
 
 def _rows(names: list[str], keys: Any) -> list[tuple[Any, ...]]:
