@@ -135,10 +135,8 @@ def main() -> None:
         pq.write_table(people(places, number, rng), home / "people.parquet")
         apart = [sys.executable, __file__, "--once", folder]
         taken = json.loads(subprocess.run(apart, check=True, capture_output=True, text=True).stdout)  # noqa: S603  # ourselves
-        print(
-            f"{taken['seconds']:.1f} s, of processors {taken['processor']:.1f} s, {taken['gigabytes']:.2f} GiB, {taken['rows']} rows released",
-            flush=True,
-        )
+        spent = f"{taken['seconds']:.1f} s, of processors {taken['processor']:.1f} s, {taken['gigabytes']:.2f} GiB"
+        print(f"{spent}, {taken['rows']} rows released", flush=True)
         compared = {"state totals exact": errors(home, ["state"]), "nothing exact": errors(home, [])}
     for name, each in compared.items():
         print(name)

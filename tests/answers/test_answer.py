@@ -73,7 +73,7 @@ def test_every_answer_leaves_as_frames_files_and_pictures(
     assert [row[name] for row in told["rows"]] == values
     answer.plot().savefig(tmp_path / "a.png")
     page = report(answer, tmp_path / "a.html", title="all").read_text(encoding="utf-8")
-    assert "data:image/png" in page
+    assert "data:image/svg+xml" in page
     for text in (answer.explain(), page):
         assert name in text
     assert "<table>" in answer._repr_html_()

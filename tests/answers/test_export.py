@@ -3,18 +3,23 @@ import io
 import json
 import re
 import sys
-from datetime import date
+import zipfile
+from dataclasses import replace
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.answers.making import HOSTILE
+from openpyxl import load_workbook
+from tests.answers.making import HOSTILE, column, released
 
+from defocus.answers import Tails
 from defocus.answers.export import (
     csv_text,
     described,
@@ -23,8 +28,10 @@ from defocus.answers.export import (
     json_rows,
     json_text,
     write_bytes,
+    write_excel,
     write_parquet,
 )
+from defocus.answers.tables import visible
 from defocus.errors import InvalidParameterError, MissingExtraError
 
 FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]|[\t\r\n]")
@@ -104,3 +111,91 @@ def test_bytes_and_lists_are_text_in_csv() -> None:
 def test_halves_of_characters_are_spelt_in_json() -> None:
     assert json.loads(json_text({"name": "\ud800"})) == {"name": "\ud800"}
     assert json_text({"name": "\ud800"}).encode()
+
+
+def read_back(path: Path) -> Any:
+    return load_workbook(path, read_only=False)
+
+
+def test_an_excel_file_has_the_numbers_and_a_sheet_that_says_what_they_are(tmp_path: Path) -> None:
+    answer = released(tmp_path, {"ward": ["surgery", None, "oncology"]}, column(values=[1041.25, -3.7, np.nan]))
+    answer.to_excel(tmp_path / "a.xlsx")
+    book = read_back(tmp_path / "a.xlsx")
+    assert book.sheetnames == ["answer", "notes"]
+    head, *rows = book["answer"].iter_rows(values_only=True)
+    assert list(head) == answer.to_arrow().column_names
+    assert [row[:2] for row in rows] == [("surgery", 1041.25), (None, -3.7), ("oncology", None)]
+    assert rows[0][2:5] == pytest.approx([14.1, 1041.25 - 28.2, 1041.25 + 28.2])
+    assert book["answer"].freeze_panes == "A2"
+    notes = "\n".join(" ".join(str(cell) for cell in row) for row in book["notes"].iter_rows(values_only=True))
+    for words in ("question visits", "patient_id", "epsilon 0.5", "charged beforehand as entry 1", "standard error"):
+        assert words in notes
+    assert "95 % intervals" in notes
+    answer.to_excel(tmp_path / "a.xlsx", exact=False)
+    rounded = list(read_back(tmp_path / "a.xlsx")["answer"].iter_rows(values_only=True))
+    assert rounded[1][1] == 1041
+
+
+def test_no_text_of_an_excel_file_is_a_formula_and_none_is_changed(tmp_path: Path) -> None:
+    keys = {"=1+1": HOSTILE, "@SUM": ["\ud800", *HOSTILE[1:]]}
+    answer = replace(released(tmp_path, keys, column("=v", range(len(HOSTILE)))), question="=HYPERLINK(2)")
+    answer.to_excel(tmp_path / "a.xlsx")
+    book = read_back(tmp_path / "a.xlsx")
+    cells = [cell for sheet in book for row in sheet.iter_rows() for cell in row]
+    assert {cell.data_type for cell in cells} <= {"s", "n", "inlineStr"}
+    assert all(cell.quotePrefix for cell in cells if cell.data_type != "n" and cell.value)
+    shown = [row[0] for row in book["answer"].iter_rows(min_row=2, values_only=True)]
+    assert shown == [visible(key) or None for key in HOSTILE]
+    with zipfile.ZipFile(tmp_path / "a.xlsx") as archive:
+        for name in archive.namelist():
+            text = archive.read(name).decode()
+            assert "<f>" not in text
+            assert "\x1b" not in text
+            hosts = set(re.findall(r'Target="(https?:[^"]*)"', text))
+            assert not hosts
+
+
+@pytest.mark.parametrize(
+    ("value", "held"),
+    [
+        (2**53, str(2**53)),
+        (-(2**53) + 1, -(2**53) + 1),
+        (date(1899, 12, 31), "1899-12-31"),
+        (date(2024, 2, 29), datetime(2024, 2, 29)),  # noqa: DTZ001
+        (datetime(2024, 2, 29, 12, tzinfo=UTC), "2024-02-29T12:00:00+00:00"),
+        (True, True),
+        (b"=1", "b'=1'"),
+        (float("inf"), "inf"),
+    ],
+)
+def test_values_that_excel_cannot_hold_are_text(value: Any, held: Any, tmp_path: Path) -> None:
+    write_excel(pa.table({"x": [value]}), {}, tmp_path / "a.xlsx")
+    assert read_back(tmp_path / "a.xlsx")["answer"]["A2"].value == held
+
+
+def test_without_openpyxl_the_extra_is_named_and_too_many_rows_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("defocus.answers.export._MOST_ROWS", 1)
+    with pytest.raises(InvalidParameterError, match="holds 1"):
+        write_excel(pa.table({"x": [1, 2]}), {}, tmp_path / "a.xlsx")
+    missing: Any = None
+    monkeypatch.setitem(sys.modules, "openpyxl", missing)
+    with pytest.raises(MissingExtraError, match=r"defocus\[excel\]"):
+        write_excel(pa.table({"x": [1]}), {}, tmp_path / "a.xlsx")
+    assert not (tmp_path / "a.xlsx").exists()
+
+
+def test_files_have_intervals_of_any_confidence(tmp_path: Path) -> None:
+    made = replace(column(), tails=Tails.NORMAL)
+    answer = released(tmp_path, {"ward": ["a", "b", "c"]}, made)
+    wide = answer.to_arrow(confidence=0.99)
+    assert wide["visits_high"].to_pylist() == pytest.approx(answer.interval(0.99)[1].tolist())
+    assert b"with 99 %" in wide.schema.metadata[b"defocus.intervals"]
+    assert answer.to_dict(confidence=0.99)["confidence"] == 0.99
+    assert "99 % interval" in answer.to_text(confidence=0.99)
+    assert answer.to_csv(confidence=0.99) != answer.to_csv()
+    answer.to_excel(tmp_path / "a.xlsx", confidence=0.99)
+    assert read_back(tmp_path / "a.xlsx")["answer"]["E2"].value == pytest.approx(wide["visits_high"][0].as_py())
+    with pytest.raises(InvalidParameterError):
+        answer.to_text(confidence=1)

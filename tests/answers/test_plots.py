@@ -1,30 +1,40 @@
 import sys
-from datetime import date, timedelta
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from tests.answers.making import HOSTILE, column, released
 
 from defocus.answers.columns import noisy
-from defocus.answers.plots import MOST, bars, blank, burn_down, curve, drawn, embedded
-from defocus.errors import MissingExtraError
+from defocus.answers.pictures import DARK as NIGHT
+from defocus.answers.pictures import LIGHT
+from defocus.answers.plots import COLOURS, TEAL, Look, blank, burn_down, curve, wrapped
+from defocus.errors import InvalidParameterError, MissingExtraError
 from defocus.privacy import Remaining
 
 
-def test_bars_stand_for_the_values_with_their_intervals_and_are_pale_where_noise_drowns_them() -> None:
-    made = column()
-    figure = bars(["surgery", "cardiology", "oncology"], [made, made], [0, 1, 2], threshold=0.1, by="ward")
-    axes, _ = figure.axes
-    assert [bar.get_width() for bar in axes.patches] == [1041.2, -3.7, 220.0]
-    assert len({bar.get_facecolor() for bar in axes.patches}) == 2
-    (intervals,) = axes.containers[1].lines[2]
-    ends = np.array([segment[:, 0] for segment in intervals.get_segments()])
-    assert ends == pytest.approx(np.stack([made.low, made.high], axis=1))
-    (plain,) = bars(["a"], [made], [0], by="ward").axes
-    assert "pale" not in plain.figure.get_supxlabel()
+def luminance(colour: str) -> float:
+    """As WCAG 2.2 defines it."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("paper", [LIGHT, NIGHT])
+def test_letters_and_colours_are_seen_on_light_and_dark_paper(paper: dict[str, str]) -> None:
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    for letters in ("ink", "muted"):
+        assert contrast(paper[letters], paper["paper"]) >= 4.5  # WCAG 1.4.3
+    for colour in (TEAL, *COLOURS):
+        assert contrast(colour, paper["paper"]) >= 3  # WCAG 1.4.11
+    assert contrast(paper["ink"], paper["pale"]) >= 4.5
 
 
 def test_a_curve_has_a_band_of_intervals_around_its_points() -> None:
@@ -37,28 +47,6 @@ def test_a_curve_has_a_band_of_intervals_around_its_points() -> None:
     assert axes.get_xscale() == axes.get_yscale() == "symlog"
 
 
-def test_of_many_groups_the_largest_are_drawn_with_a_note() -> None:
-    values = np.arange(100.0)
-    many = column(values=-values)
-    shown = drawn(many)
-    assert shown == list(range(MOST))
-    many = column(values=values)
-    shown = drawn(many)
-    figure = bars([str(i) for i in shown], [many], shown, threshold=0.1, by="k")
-    (axes,) = figure.axes
-    assert [bar.get_width() for bar in axes.patches] == list(values[-MOST:])
-    assert f"the {MOST} of 100 groups with the largest visits" in figure.get_supxlabel()
-
-
-def test_hostile_labels_and_missing_numbers_are_drawn_as_they_are() -> None:
-    n = len(HOSTILE)
-    values = np.array([np.nan, np.inf, *range(n - 2)])
-    figure = bars(HOSTILE, [column(values=values)], range(n), threshold=0.1, by="$k$")
-    picture = embedded(figure, "bars")
-    assert picture.startswith('<img alt="bars" src="data:image/png;base64,iVBOR')
-    assert [tick.get_text().replace(r"\$", "$") for tick in figure.axes[0].get_yticklabels()] == HOSTILE
-
-
 @pytest.mark.parametrize("charges", [0, 1, 12, 300])
 def test_the_burn_down_has_a_step_for_each_charge(charges: int) -> None:
     left, deltas = np.linspace(3, 0, charges + 1), np.linspace(1e-6, 0, charges + 1)
@@ -67,9 +55,16 @@ def test_the_burn_down_has_a_step_for_each_charge(charges: int) -> None:
     drawn = [axes.patches[0].get_data().values.tolist() for axes in figure.axes]
     assert drawn == [list(left), list(deltas)]
     assert len(figure.axes[-1].get_xticks()) <= 13
+    assert f"charge {charges}: epsilon {left[-1]:.4g}" in figure.told()
     pure = burn_down([Remaining(epsilon, 1.0, 0.0) for epsilon in left], ["x"] * (charges + 1))
     assert [axes.get_ylabel() for axes in pure.axes] == ["epsilon left"]
-    assert embedded(figure, "x")
+
+
+def test_data_sets_of_a_burn_down_differ_by_pattern_and_not_by_colour_alone() -> None:
+    left = [Remaining(epsilon, 1.0, 0.0) for epsilon in (3.0, 2.0, 1.0)]
+    (axes,) = burn_down(left, ["start", "1", "2"], ["visits", "calls"]).axes
+    taken = [patch for patch in axes.patches if getattr(patch, "get_height", int)()]
+    assert len({patch.get_hatch() for patch in taken}) == 2
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,30 +73,59 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) 
         blank(1, 1)
 
 
-def test_a_column_along_days_is_drawn_as_a_line_with_every_day(tmp_path: Path) -> None:
-    days = pa.array([date(2024, 1, 1) + timedelta(days=i) for i in range(60)])
-    numbers = np.arange(60.0)
-    columns = [noisy(name, numbers, error=1.0, half=2.0, how="Laplace") for name in ("visits", "stays")]
-    figure = released(tmp_path, {"day": days}, *columns).plot()
-    assert [axes.get_ylabel() for axes in figure.axes] == ["visits", "stays"]
-    for axes in figure.axes:
-        assert not axes.patches
-        assert axes.lines[0].get_ydata().tolist() == numbers.tolist()
+@pytest.mark.parametrize("bad", [{"width": 10}, {"width": float("nan")}, {"confidence": 1}, {"confidence": 0}])
+def test_a_look_that_means_nothing_is_refused(bad: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameterError):
+        Look.of(**{"width": 640, "dark": False, "confidence": 0.95, **bad})
 
 
-def test_days_that_are_not_all_there_are_bars(tmp_path: Path) -> None:
-    days = pa.array([date(2024, 1, 1), None])
-    visits = noisy("visits", [1.0, 2.0], error=1.0, half=2.0, how="Laplace")
-    assert released(tmp_path, {"day": days}, visits).plot().axes[0].patches
+def test_long_texts_are_broken_to_the_width_and_cut() -> None:
+    lines = wrapped("word " * 400, Look(width=400), size=8).split("\n")
+    assert len(lines) == 6
+    assert max(map(len, lines)) <= 64
+    assert lines[-1].endswith("…")
+    assert wrapped("a\x1b[2J\n$b$", Look(), size=8) == "a\\x1b[2J\n\\$b\\$"
 
 
-def test_names_in_chinese_are_drawn_with_a_font_that_has_them_where_one_is_installed(
+class Fonts:
+    """Stands for what is installed: names and the letters they have."""
+
+    def __init__(self, **letters: str) -> None:
+        self.letters = {"DejaVu": "abc", **letters}
+        self.looked_at: list[str] = []
+
+    def get_font(self, file: str) -> Any:
+        self.looked_at.append(file)
+        if file == "broken":
+            raise OSError
+        return SimpleNamespace(get_charmap=lambda: {ord(letter): 1 for letter in self.letters[file]})
+
+
+def test_letters_are_drawn_in_a_font_that_is_installed_and_has_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fonts = [SimpleNamespace(name=name) for name in ("Noto Sans CJK SC", "DejaVu Sans", "Comic Neue")]
-    monkeypatch.setattr("matplotlib.font_manager.fontManager.ttflist", fonts)
+    fonts = Fonts(other="xyz", han="人数科室内外", broken="")
+    listed = [SimpleNamespace(name=name, fname=name) for name in ("broken", "han", "other")]
+    monkeypatch.setattr("matplotlib.font_manager.fontManager.ttflist", listed)
+    monkeypatch.setattr("matplotlib.font_manager.get_font", fonts.get_font)
+    monkeypatch.setattr("matplotlib.font_manager.findfont", lambda *_, **__: "DejaVu")
     people = noisy("人数", [1.0, 2.0], error=1.0, half=2.0, how="Laplace")
     figure = released(tmp_path, {"科室": ["内科", "外科"]}, people).plot()
     labels = figure.axes[0].get_yticklabels()
     assert [label.get_text() for label in labels] == ["内科", "外科"]
-    assert {tuple(label.get_fontfamily()) for label in labels} == {("DejaVu Sans", "Noto Sans CJK SC")}
+    assert {tuple(label.get_fontfamily()) for label in labels} == {("DejaVu Sans", "han")}
+    assert figure.outlines  # a reader may lack the font
+    assert fonts.looked_at == ["DejaVu", "broken", "han"]
+    plain = released(tmp_path, {"ward": ["a", "b"]}, people).plot("人数")
+    assert not plain.axes[0].get_yticklabels()[0].get_text().strip("ab")
+
+
+def test_hostile_labels_and_missing_numbers_are_drawn_as_they_are(tmp_path: Path) -> None:
+    n = len(HOSTILE)
+    values = np.array([np.nan, np.inf, *range(n - 2)])
+    figure = released(tmp_path, {"$k$": HOSTILE}, column(values=values)).plot()
+    shown = [tick.get_text().replace(r"\$", "$") for tick in figure.axes[0].get_yticklabels()]
+    assert shown[:4] == ["<script>alert(1)</scrip…", "=HYPERLINK(1)", "+1", "-1"]
+    assert "\\x1b[2Jgone" in shown
+    assert "$x^2$" in shown
+    assert "''" in shown

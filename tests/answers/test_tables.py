@@ -191,8 +191,8 @@ def test_a_page_has_its_title_above_and_its_notes_below() -> None:
     assert text_page(cells, ["why\x1b"], title="visits") == "visits\nward  n\n────  ─\na     5\nwhy\\x1b"
     assert text_page(cells, []).startswith("ward")
     page = html_page(cells, ["why"], title="visits")
-    assert page.startswith("<div><p>visits</p><table>")
-    assert page.endswith("</table><p>why</p></div>")
+    assert '<table><caption style="text-align:left">visits</caption>' in page
+    assert page.endswith("</table></div><p>why</p></div>")
 
 
 class Refusing:

@@ -1,5 +1,5 @@
-import builtins
 import json
+import sys
 from typing import Any
 
 import numpy as np
@@ -83,14 +83,8 @@ def test_the_picture_has_both_distributions(leak: Finding, quiet: Finding) -> No
 
 
 def test_a_missing_plotting_library_is_named_with_its_extra(leak: Finding, monkeypatch: pytest.MonkeyPatch) -> None:
-    original = builtins.__import__
-
-    def without(name: str, *args: Any, **kwargs: Any) -> Any:
-        if name.startswith("matplotlib"):
-            raise ImportError(name)
-        return original(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    missing: Any = None
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", missing)
     with pytest.raises(MissingExtraError, match=r"(?s)matplotlib.*defocus\[plot\]"):
         leak.plot()
 

@@ -150,7 +150,7 @@ def test_nodes_as_listed_are_declared(defocus: Callable[..., Any], edges: Path) 
         (("edges", "--per-person", "0"), "--per-person must be"),
         (("edges", "--ends", "source"), "two columns"),
         (("edges", "--ends", "source,goal"), "no column 'goal'"),
-        (("edges", "--out", "a.xlsx"), "ends in .xlsx"),
+        (("edges", "--out", "a.ods"), "ends in .ods"),
         (("edges", "--out", "nowhere/a.csv"), "no folder"),
         (("ask",), "cannot be asked"),
         (("close",), "cannot be asked"),

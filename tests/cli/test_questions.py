@@ -57,7 +57,7 @@ def test_json_is_json_and_a_refusal_has_its_own_exit_code(defocus: Callable[...,
 @pytest.mark.parametrize(
     "words",
     [
-        ["--out", "answer.xlsx"],
+        ["--out", "answer.ods"],
         ["--out", "nowhere/answer.csv"],
         ["--plot", "answer.xyz"],
         ["--plot", "nowhere/answer.png"],
@@ -165,7 +165,7 @@ def test_the_ending_decides_the_format(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("out", "what"), [("a.xlsx", r"ends in \.xlsx"), ("a", "ends in nothing"), ("nowhere/a.csv", "no folder 'nowhere'")]
+    ("out", "what"), [("a.ods", r"ends in \.ods"), ("a", "ends in nothing"), ("nowhere/a.csv", "no folder 'nowhere'")]
 )
 def test_where_nothing_can_be_written_is_refused_beforehand(out: str, what: str) -> None:
     with pytest.raises(InvalidParameterError, match=what):

@@ -1,5 +1,6 @@
 """The reference names everything that is public, and what it shows has an example that runs."""
 
+import html
 import importlib
 import inspect
 import re
@@ -95,3 +96,12 @@ def test_files_that_the_architecture_names_exist() -> None:
     named = set(re.findall(r"`([a-z_/]+\.py)`", text))
     assert len(named) > 50
     assert not {name for name in named if not any(path.endswith(f"/{name}") or path == name for path in there)}
+
+
+def test_pictures_of_answers_are_those_that_the_script_draws() -> None:
+    drawing = loaded(ROOT / "scripts" / "pictures.py")
+    for name, picture in drawing.drawn().items():
+        kept = (drawing.FOLDER / name).read_text("utf-8")
+        told = re.search(r'<desc id="[^"]*">(.*?)</desc>', kept)
+        assert told is not None
+        assert html.unescape(told[1]) == picture.told(), "run python scripts/pictures.py"

@@ -123,7 +123,7 @@ def test_no_interval_that_leaves_something_out_is_called_one_of_the_truth(
     assert str(kept) == str(answer)
     pages = answer.explain().replace("\n", " ")
     assert "that is the noise alone, and the truth may lie outside" in " ".join(pages.split())
-    assert lost in answer.plot().get_suptitle()
+    assert lost in answer.plot().get_suptitle().replace("\n", " ")
 
 
 def test_an_interval_that_leaves_nothing_out_is_one_of_the_truth(opened: Callable[..., Network]) -> None:

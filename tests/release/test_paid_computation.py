@@ -4,6 +4,7 @@ import hashlib
 import threading
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -298,3 +299,24 @@ def test_filters_of_others_are_left_alone() -> None:
         with silence():
             warnings.simplefilter("ignore")
         assert [each[:3] for each in warnings.filters] == [("ignore", None, Warning)]
+
+
+def test_one_bar_shows_that_it_is_at_work_unless_the_computation_has_its_own(
+    pure: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bars: list[str] = []
+
+    @contextmanager
+    def bar(progress: object, doing: str = "computing") -> Iterator[None]:
+        assert progress is None
+        bars.append(f"{doing} begins")
+        yield
+        bars.append("is gone")
+
+    monkeypatch.setattr("defocus.release.paid_computation.shown", bar)
+    ask(pure, request="r")
+    assert bars == ["computing begins", "is gone"]
+    ask(pure, request="r")  # recalled
+    with pytest.raises(QuestionFailedError):
+        ask(pure, problem=ValueError("a private value"))
+    assert len(bars) == 4  # also where it fails

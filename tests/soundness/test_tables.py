@@ -215,6 +215,11 @@ def sql(table: Any) -> Any:
         "SELECT k, COUNT(*) AS c, AVG(x) AS m FROM v GROUP BY k",
         "SELECT COUNT(DISTINCT k) AS c, SUM(CASE WHEN x > 0.5 THEN n ELSE 0 END) AS s FROM v WHERE t > '2026-01-02'",
         "SELECT upper(k) AS u, COUNT(*) AS c FROM v WHERE u IN ('A', 'B') GROUP BY u HAVING c > 0 ORDER BY c LIMIT 2",
+        "SELECT COUNT(*) AS c, AVG(x) AS m FROM v WHERE person IN (SELECT person FROM v WHERE n > 1)",
+        "SELECT COUNT(*) AS c FROM v a WHERE NOT EXISTS (SELECT 1 FROM v b WHERE b.person = a.person AND b.k = 'a')",
+        "SELECT COUNT(*) AS c, AVG(x) AS m FROM (SELECT DISTINCT ON (person) person, x FROM v ORDER BY person, t, n) o",
+        "SELECT k, COUNT(*) AS c FROM (SELECT DISTINCT person, k FROM v) o WHERE k IN ('a', 'b') GROUP BY k",
+        "SELECT COUNT(*) AS c, AVG(x > 0.5) AS m, SUM(SQRT(x)) AS s FROM v WHERE t + INTERVAL 1 MONTH > '2026-01-02'",
     )
     return [attempt(lambda text=text: shown(table.sql(text, epsilon=3, delta=1e-4))) for text in texts]  # type: ignore[misc]
 
@@ -225,7 +230,10 @@ def expressions(table: Any) -> Any:
         "CAST(k AS integer)", "CAST(k AS double)", "CAST(k AS date)", "CAST(x AS integer)", "CAST(t AS text)", "ln(x)",
         "sqrt(x)", "1 / x", "n // n", "n % n", "x * 1e308", "n * n * n", "n + 9223372036854775807", "-n", "abs(n)",
         "round(x, n)", "length(k)", "upper(k)", "substr(k, n, n)", "year(t)", "t - t", "x > n", "k || k", "exp(x)",
-        "power(x, n)", "coalesce(n, 0)", "k = 'a'", "k LIKE '%a'", "n IN (1, 2)", "x BETWEEN 0 AND 1",
+        "power(x, n)", "coalesce(n, 0)", "k = 'a'", "k LIKE '%a'", "n IN (1, 2)", "x BETWEEN 0 AND 1", "k ILIKE '%A'",
+        "t + INTERVAL 4000 YEAR", "t - INTERVAL 1 MONTH", "CAST(t AS date) - 1460000", "last_day(t)", "dayname(t)",
+        "strftime(t, '%Y-%m-%d %H')", "position(k IN k)", "contains(k, 'a')", "trunc(x)", "CAST(x AS DECIMAL(3, 1))",
+        "concat(k, n, t)",
     )  # fmt: skip
     known = {f"c{i}": text for i, text in enumerate(texts) if attempt(lambda: table.derive(c=text))[0] == "result"}  # noqa: B023
     made = table.derive(**known)
@@ -287,7 +295,7 @@ def models(table: Any) -> Any:
 
 def remaining(table: Any) -> Any:
     release(table.agg(rows=dp.count()))
-    return [str(table.remaining()), table.ledger.words(), str(table), table.ledger.history()]
+    return [str(table.remaining()), table.ledger.words(), str(table), table._repr_html_(), table.ledger.history()]
 
 
 def a_request(table: Any) -> Any:
@@ -341,7 +349,11 @@ def test_no_row_is_told_by_parts() -> None:
 
 def test_no_row_is_told_by_another_private_table() -> None:
     def joined(table: Any) -> Any:
-        return release(table.join("others", on="person").agg(x=dp.sum("z", 0, 1), rows=dp.count()))
+        text = "SELECT COUNT(*) AS c FROM v WHERE person IN (SELECT person FROM others WHERE z > 0.5)"
+        return [
+            release(table.join("others", on="person").agg(x=dp.sum("z", 0, 1), rows=dp.count())),
+            attempt(lambda: shown(table.sql(text, epsilon=3))),
+        ]
 
     others = table_of(BASE).select(["person", "x"]).rename_columns(["person", "z"])
     no_differences(driven(WAYS["arrow"], joined, private={"others": others}))

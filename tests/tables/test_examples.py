@@ -78,7 +78,8 @@ def test_what_the_table_declares_is_known(stays: dp.tables.Table) -> None:
     assert (examples.unit, examples.ledger.unit) == (dp.user("patient"), dp.user("patient"))
     assert stays.examples("age", "days").target_bounds == (0.0, 30.0)
     assert stays.examples("age", "smokes").target_values == [False, True]
-    assert stays.derive(sum="age + days").examples(["age", "sum"]).input_bounds is None
+    assert stays.derive(sum="age + days").examples(["age", "sum"]).input_bounds == ([18.0, 18.0], [90.0, 120.0])
+    assert stays.derive(per="age / days").examples(["age", "per"]).input_bounds is None
     assert stays.declare(age=[20, 30, 40]).examples("age").input_bounds == ([18.0], [90.0])
     assert repr(examples).startswith("Examples(age, smokes for ward; protects everything about one patient")
 

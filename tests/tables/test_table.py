@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import defocus as dp
-from defocus.errors import DefocusError, InvalidParameterError, UnknownColumnError
+from defocus.errors import DefocusError, InvalidParameterError, NotDeclaredError, UnknownColumnError
 from defocus.ledger import Ledger
 from defocus.tables.contribution import Bound
 from defocus.tables.table import Table
@@ -29,6 +29,59 @@ def test_every_step_returns_a_new_table(table: Table) -> None:
     assert narrowed.group_by("k").agg(m=dp.mean("y")).keys is not None
     assert table.group_by("k").agg(n=dp.count()).keys is None
     assert table.group_by("b").agg(n=dp.count()).keys is not None
+
+
+def test_bounds_and_keys_follow_from_expressions_as_they_do_in_sql(table: Table) -> None:
+    known = table.declare(x=(0, 120), u=[1, 2, 5])
+    asked = known.agg(hours=dp.mean("x / 60"), root=dp.sum("SQRT(x)"), listed=dp.sum("u"), late=dp.mean("x > 15"))
+    bounds = {
+        name: (split.low, split.high)
+        for name, statistic in asked.arrangement.statistics
+        for split in (statistic.arguments[0],)
+    }
+    assert bounds == {"hours": (0, 2), "root": (0, 120**0.5), "listed": (1, 5), "late": (0, 1)}
+    derived = known.derive(half="x / 2", size="CASE WHEN x > 1 THEN 'large' ELSE 'small' END", up="x > 1")
+    assert (derived.schema["half"].low, derived.schema["half"].high) == (0, 60)
+    groups = derived.group_by("size", "up").keys
+    assert groups is not None
+    assert groups.table.to_pydict() == {"size": ["large", "large", "small", "small"], "up": [False, True, False, True]}
+    with pytest.raises(NotDeclaredError):
+        table.agg(m=dp.mean("x / 60"))
+
+
+def test_columns_are_renamed_with_what_is_declared_about_them(table: Table) -> None:
+    renamed = table.declare(x=(0, 3), k=["a", "b"]).rename({"x": "cost", "u": "person"})
+    assert renamed.schema.names == ["person", "k", "cost", "b", "l"]
+    assert (renamed.rows.unit, renamed.schema["cost"].high) == ("person", 3)
+    answer = renamed.bound(rows=1).group_by("k").agg(m=dp.mean("cost")).preview(epsilon=1)
+    assert answer.columns[0].name == "m"
+    for wrong in ({"x": "k"}, {"x": "K"}, {"nothing": "y"}, {"x": ""}, {"x": 3}, ["x"], {"l": "m"}):
+        with pytest.raises(DefocusError) as refused:
+            table.rename(wrong)  # type: ignore[arg-type]
+        assert refused.value.fix
+
+
+def test_columns_that_are_called_otherwise_are_joined(table: Table) -> None:
+    wards = pa.table({"code": ["a", "b"], "beds": [10, 20]})
+    joined = table.bound(rows=1).join(wards, on={"k": "code"})
+    assert joined.schema.names == [*table.schema.names, "beds"]
+    for on in ({"k": "nothing"}, {"nothing": "code"}, {}, {"k": 1}, {"k": "code", "x": "code"}, 3, {"u": "code"}):
+        with pytest.raises(DefocusError) as refused:
+            table.join(wards, on=on)  # type: ignore[arg-type]
+        assert refused.value.fix
+    with pytest.raises(InvalidParameterError, match="besides"):
+        table.join(pa.table({"code": ["a"], "k": ["b"]}), on={"k": "code"})
+
+
+def test_private_tables_that_call_the_person_otherwise_are_joined(tmp_path: Path) -> None:
+    ledger = Ledger.open(tmp_path / "l", budget=dp.Budget(10**9), unit=dp.user("u"), dataset="t")
+    stays = pa.table({"u": [1, 1, 2], "x": [1.0, 2.0, 3.0]})
+    people = pa.table({"u": [1, 2], "old": [True, False]})
+    with dp.open(stays, ledger=ledger, name="t", private={"people": people}) as table:
+        other = table.other("people").rename({"u": "who"})
+        joined = table.bound(rows=2).join(other, on={"u": "who"}).where("old")
+        answer = joined.agg(n=dp.count(), x=dp.sum("x", 0, 5)).release(epsilon=10**5)
+        assert [round(float(answer[name].values[0])) for name in ("n", "x")] == [2, 3]
 
 
 def test_a_bound_has_sensible_defaults(table: Table) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from defocus.answers import explanation, export, plots, tables
+from defocus.answers import charts, explanation, export, plots, tables
 from defocus.answers.columns import CONFIDENCE, NUMBERS, AnswerColumn, Floats, Tails, checked_names, named
 from defocus.answers.explanation import Promise, exactness, told
 from defocus.answers.rules import Effect, Rule, below, covered, cut, exact, rules_in, rules_of, rules_out
@@ -36,15 +36,19 @@ Figure: TypeAlias = Literal["bars", "series", "curve"]
 """How numbers with keys are drawn: by size, over time, or along numbers on logarithmic axes."""
 
 
+_MOST_TOLD = 100
+"""So many entries are in the text of a picture; of more, the first and the last."""
+
+
 class Answer(ABC):
     """Noisy numbers that may be shown to anyone. All rooms answer with one of these, so all can do the same.
 
     Guarantee:
         Everything here is post-processing of what was released: it depends on the data through that only.
 
-    What people read (text, pages, plots, CSV) is rounded to the digits that the noise leaves meaningful; what programs
-    read (Arrow, frames, Parquet, JSON) is exact unless ``exact=False``. A noisy count may be negative: it is kept
-    so, because it is unbiased.
+    What people read (text, pages, plots) is rounded to the digits that the noise leaves meaningful; what programs read
+    (Arrow, frames, CSV, Excel, Parquet, JSON) is exact unless ``exact=False``. A noisy count may be negative: it is
+    kept so, because it is unbiased.
 
     >>> import tempfile
     >>> import defocus as dp
@@ -183,42 +187,56 @@ class Answer(ABC):
         """Entry by entry, as :meth:`to_arrow` has them."""
         return iter(self.to_arrow().to_pylist())
 
-    def to_arrow(self, *, exact: bool = True) -> pa.Table:
+    def to_arrow(self, *, exact: bool = True, confidence: Number = CONFIDENCE) -> pa.Table:
         """Keys, then for each column x: x, x_error, x_low, x_high, and x_reliable if there is a threshold.
 
-        Rounded if not ``exact``; rounded counts are integers. What it is about is in the metadata of the schema.
+        Rounded if not ``exact``; rounded counts are integers. ``confidence`` is that of x_low and x_high. What it is
+        about is in the metadata of the schema.
         """
-        made = tables.arrow(self.keys, self.columns, self.threshold, exact=exact)
-        about = {"question": self.question, "rules": "\n".join(self.rules), "intervals": covered(self.rules)}
+        made = tables.arrow(self.keys, self._at_all(confidence), self.threshold, exact=exact)
+        about = {"question": self.question, "rules": "\n".join(self.rules), "intervals": self._covered(confidence)}
         return export.described(made, **about, **({} if self.receipt is None else {"charge": str(self.receipt)}))
 
-    def to_pandas(self, *, exact: bool = True) -> Any:
+    def to_pandas(self, *, exact: bool = True, confidence: Number = CONFIDENCE) -> Any:
         """The table as a pandas DataFrame (extra ``frames``)."""
-        return export.frame(self.to_arrow(exact=exact), "pandas")
+        return export.frame(self.to_arrow(exact=exact, confidence=confidence), "pandas")
 
-    def to_polars(self, *, exact: bool = True) -> Any:
+    def to_polars(self, *, exact: bool = True, confidence: Number = CONFIDENCE) -> Any:
         """The table as a polars DataFrame (extra ``frames``)."""
-        return export.frame(self.to_arrow(exact=exact), "polars")
+        return export.frame(self.to_arrow(exact=exact, confidence=confidence), "polars")
 
-    def to_parquet(self, path: str | Path, *, exact: bool = True) -> None:
+    def to_parquet(self, path: str | Path, *, exact: bool = True, confidence: Number = CONFIDENCE) -> None:
         """The table as a Parquet file."""
-        export.write_parquet(self.to_arrow(exact=exact), path)
+        export.write_parquet(self.to_arrow(exact=exact, confidence=confidence), path)
 
-    def to_csv(self, path: str | Path | None = None, *, exact: bool = False) -> str:
+    def to_csv(self, path: str | Path | None = None, *, exact: bool = True, confidence: Number = CONFIDENCE) -> str:
         """The table as CSV text, written to ``path`` if given. Text is disarmed: see :func:`export.disarmed`."""
-        return export.csv_text(self.to_arrow(exact=exact), path)
+        return export.csv_text(self.to_arrow(exact=exact, confidence=confidence), path)
 
-    def to_dict(self, *, exact: bool = True) -> dict[str, Any]:
+    def to_excel(self, path: str | Path, *, exact: bool = True, confidence: Number = CONFIDENCE) -> None:
+        """The table as an Excel file, with a sheet of notes that says what it is about (extra ``excel``)."""
+        level = f"x_low and x_high: {plots.Look.of(confidence=confidence).intervals}"
+        notes = {
+            **self._said(),
+            "columns": [level, *(f"{k}: {v}" for k, v in tables.kinds_of_error(self.columns).items())],
+        }
+        export.write_excel(self.to_arrow(exact=exact, confidence=confidence), notes, path)
+
+    def to_text(self, *, confidence: Number = CONFIDENCE) -> str:
+        """The table and what is to be known beside it, for a terminal: what ``print`` shows, at any confidence."""
+        return tables.text_page(*self._page(confidence=confidence))
+
+    def to_dict(self, *, exact: bool = True, confidence: Number = CONFIDENCE) -> dict[str, Any]:
         """The whole answer with JSON types only; numbers that are not finite as null."""
         columns = self.columns
         return {
             "question": self.question,
-            "rows": export.json_rows(self.to_arrow(exact=exact)),
+            "rows": export.json_rows(self.to_arrow(exact=exact, confidence=confidence)),
             "keys": list(self.keys),
             "columns": {column.name: column.how for column in columns},
             "errors": tables.kinds_of_error(columns),
-            "confidence": CONFIDENCE,
-            "intervals": covered(self.rules),
+            "confidence": float(confidence),
+            "intervals": self._covered(confidence),
             "threshold": self.threshold,
             "rules": list(self.rules),
             "processing": list(self.processing),
@@ -227,12 +245,16 @@ class Answer(ABC):
             **self.facts,
         }
 
-    def to_json(self, path: str | Path | None = None, *, exact: bool = True) -> str:
+    def to_json(self, path: str | Path | None = None, *, exact: bool = True, confidence: Number = CONFIDENCE) -> str:
         """The whole answer as JSON text, written to ``path`` if given."""
-        return export.json_text(self.to_dict(exact=exact), path)
+        return export.json_text(self.to_dict(exact=exact, confidence=confidence), path)
 
     def explain(self, *, html: bool = False) -> str:
         """The answer in plain words: question, protection, odds, rules, noise, exactness, cost and what is left."""
+        return told(self._said(), html=html)
+
+    def _said(self) -> dict[str, Sequence[str]]:
+        """The topics of an explanation."""
         told_anyway = self._topics() if self.receipt is None else explanation.topics(self.receipt, self.asked)
         said = explanation.subject_to(exact(self.rules), told_anyway)
         columns, things, paid = self.columns, self.things, self.receipt is not None
@@ -252,51 +274,101 @@ class Answer(ABC):
             "afterwards": self.processing
             or (["nothing but scaling and rounding was done to the noisy numbers"] if paid else []),
         }
-        return told({**here, **said}, html=html)
+        return {**here, **said}
 
-    def plot(self, column: str | None = None) -> Any:
-        """A matplotlib figure with 95 % intervals, and what they do not hold (extra ``plot``).
+    def plot(
+        self,
+        column: str | None = None,
+        *,
+        confidence: Number = CONFIDENCE,
+        width: Number = 640,
+        dark: bool = False,
+    ) -> Any:
+        """A matplotlib figure with intervals, what they do not hold, and all of it in words (extra ``plot``).
 
-        Single numbers are points, numbers along time are steps, numbers along many degrees or ranks a curve, and all
-        others bars. All columns are drawn unless one is named.
+        Single numbers are points, numbers along time are lines, a histogram has outlines, numbers along many degrees or
+        ranks are a curve, and all others bars; further keys and columns have bars side by side or panels.
+
+        Args:
+            column: the one to draw; all of them by default.
+            confidence: of the intervals.
+            width: in pixels, at 100 to the inch: 400 for a phone or one column of print.
+            dark: whether on dark paper. An SVG follows the page it is on, so it needs no other one.
         """
-        chosen = tuple(each for each in self.columns if each.error_of) if column is None else (self[column],)
-        made = self._drawn(chosen)
-        made.suptitle(plots.literal("\n".join((self.question, *below(cut(self.rules))))), fontsize=10)
+        look = plots.Look.of(width=width, dark=dark, confidence=confidence)
+        named = [each for each in self.columns if each.error_of] if column is None else [self[column]]
+        chosen = tuple(self._at(each, look.confidence) for each in named)
+        if look.confidence != CONFIDENCE and all(np.isnan(each.low).all() for each in chosen):
+            self._ends(named[0], look.confidence)  # says what there is
+        made = self._drawn(chosen, look)
+        made.suptitle(plots.wrapped("\n".join((self.question, *below(cut(self.rules)))), look, size=10), fontsize=10)
+        made.alt = self._told(chosen, look)
         return plots.in_every_script(made)
 
-    def _drawn(self, chosen: Sequence[AnswerColumn]) -> Any:
-        if not self.keys:
-            return plots.points([each.name for each in chosen], chosen)
-        by, values = next(iter(self.keys.items()))
-        if self.figure == "curve":
-            return plots.curve(values, chosen[0], by=by)
-        if self.figure == "series" or (len(self.keys) == 1 and tables.in_time(values)):
-            return plots.series(values, chosen, by=by)
-        shown = plots.drawn(chosen[0])
-        labels = tables.labels(self.keys, shown)
-        return plots.bars(
-            labels, chosen, shown, threshold=self.threshold, by=", ".join(self.keys), things=self.things[1]
-        )
+    def _at(self, column: AnswerColumn, confidence: float) -> AnswerColumn:
+        """The column with intervals of another confidence; without, where nothing is known about them."""
+        if confidence == CONFIDENCE:
+            return column
+        try:
+            low, high = self._ends(column, confidence)
+        except InvalidParameterError:
+            low = high = np.full(len(column.values), np.nan)
+        return replace(column, low=low, high=high)
+
+    def _at_all(self, confidence: Number) -> tuple[AnswerColumn, ...]:
+        level = plots.Look.of(confidence=confidence).confidence
+        return tuple(self._at(each, level) if each.error_of else each for each in self.columns)
+
+    def _covered(self, confidence: Number) -> str:
+        """What intervals of this confidence hold."""
+        return covered(self.rules).replace("95 %", plots.Look.of(confidence=confidence).percent)
+
+    def _told(self, columns: Sequence[AnswerColumn], look: plots.Look) -> str:
+        """What a picture shows, in words with the numbers."""
+        _, rows, _ = tables.cells(self.keys, columns, self.threshold, most=_MOST_TOLD)
+        names, told = [tables.plain(column.name) for column in columns], []
+        for row in rows:
+            cells = iter(row[len(self.keys) :])
+            said = [
+                f"{name} {next(cells).strip()}{f' ({next(cells)})' if column.error_of else ''}"
+                for name, column in zip(names, columns, strict=True)
+            ]
+            told.append(": ".join(part for part in (", ".join(row[: len(self.keys)]), ", ".join(said)) if part))
+        by = f" by {', '.join(map(tables.plain, self.keys))}" if self.keys else ""
+        more = tables.notes(columns, self.threshold, below(cut(self.rules)), things=self.things[1], most=_MOST_TOLD)
+        about = f"{', '.join(names)}{by}, with {look.intervals} in brackets"
+        return ". ".join(map(tables.line, [self.question, about, "; ".join(told), *more]))
+
+    def _drawn(self, chosen: Sequence[AnswerColumn], look: plots.Look) -> Any:
+        if self.figure == "curve" and self.keys:
+            by, values = next(iter(self.keys.items()))
+            return plots.curve(values, chosen[0], by=by, look=look)
+        if not self.keys and not charts.binned(chosen):
+            return plots.points([each.name for each in chosen], chosen, look)
+        steps = self.figure == "series"
+        return charts.chart(self.keys, chosen, look, threshold=self.threshold, things=self.things[1], steps=steps)
 
     def __str__(self) -> str:
-        return tables.text_page(*self._page())
+        return self.to_text()
 
     def __repr__(self) -> str:
         return f"<answer: {self.question}>"
 
     def _repr_html_(self) -> str:
-        return tables.html_page(*self._page(tables.PAGE))
+        cells, notes = self._page(tables.PAGE)
+        said = [note for note in notes if note != self.question]  # it stands above
+        return tables.html_page(cells, said, title=self.question, heads=len(self.keys))
 
-    def _page(self, most: int = tables.ROWS) -> tuple[tables.Cells, list[str]]:
+    def _page(self, most: int = tables.ROWS, *, confidence: Number = CONFIDENCE) -> tuple[tables.Cells, list[str]]:
         """The entries to show, and what to write below them."""
-        keys, columns, hidden, first = self.keys, self.columns, [], self._first()
+        keys, columns, hidden, first = self.keys, self._at_all(confidence), [], self._first()
         if first is not None:
             keys = {name: tables.taken(values, first) for name, values in keys.items()}
             columns = tuple(column.taken(first) for column in columns)
             if len(first) < len(self):
                 hidden = [f"{len(self)} {self.things[1]}, the {len(first)} most frequent are shown"]
-        heads = "95 % of the noise only" if cut(self.rules) else "95 % interval"
+        level = plots.Look.of(confidence=confidence).percent
+        heads = f"{level} of the noise only" if cut(self.rules) else f"{level} interval"
         last = [column.how for column in columns] if self.receipt is None else [self.receipt.purpose]
         more = [*hidden, *self.notes, *below(self.rules), *self.processing, *last]
         return (

@@ -1,9 +1,11 @@
-"""Answers as files and frames. Text that a spreadsheet would run as a formula is disarmed in CSV."""
+"""Answers as files and frames. Text that a spreadsheet would run as a formula is disarmed in CSV, and text in Excel."""
 
 import io
 import json
 import math
 import re
+from collections.abc import Mapping, Sequence
+from datetime import date
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
@@ -12,7 +14,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from defocus.answers.tables import spelt
+from defocus.answers.tables import line, spelt, visible
 from defocus.errors import InvalidParameterError, MissingExtraError
 
 __all__ = [
@@ -24,6 +26,7 @@ __all__ = [
     "json_text",
     "json_value",
     "write_bytes",
+    "write_excel",
     "write_parquet",
 ]
 
@@ -110,6 +113,64 @@ def write_parquet(table: pa.Table, path: str | Path) -> None:
     sink = io.BytesIO()
     pyarrow.parquet.write_table(table, sink)
     write_bytes(path, sink.getvalue())
+
+
+_MOST_ROWS, _LONGEST_CELL, _FIRST_YEAR, _EXACT = 1_048_575, 32_000, 1901, 2**53
+"""What a sheet of Excel holds: rows below a head, letters of a cell, years of a date, whole numbers exactly."""
+
+
+def write_excel(table: pa.Table, notes: Mapping[str, Sequence[str]], path: str | Path) -> None:
+    """An Excel file of two sheets: the numbers, and ``notes`` that say what they are.
+
+    No text is taken for a formula: cells hold text as text, also after somebody edits them.
+    """
+    try:
+        workbook = import_module("openpyxl").Workbook(write_only=True)
+    except ImportError as error:
+        raise MissingExtraError("An Excel file", package="openpyxl", extra="excel") from error
+    if table.num_rows > _MOST_ROWS:
+        raise InvalidParameterError(
+            f"The answer has {table.num_rows} rows, but a sheet of Excel holds {_MOST_ROWS}.",
+            fix="write it as .parquet or .csv.",
+        )
+    sheet, about = workbook.create_sheet("answer"), workbook.create_sheet("notes")
+    letter = import_module("openpyxl.utils").get_column_letter
+    sheet.freeze_panes = "A2"
+    for number, name in enumerate(table.column_names, start=1):
+        sheet.column_dimensions[letter(number)].width = max(10, min(40, len(name) + 2))
+    sheet.append([_cell(sheet, name, bold=True) for name in table.column_names])
+    for row in table.to_pylist():
+        sheet.append([_cell(sheet, value) for value in row.values()])
+    about.column_dimensions["A"].width, about.column_dimensions["B"].width = 18, 100
+    for name, sentences in notes.items():
+        for number, sentence in enumerate(sentences):
+            about.append([_cell(about, None if number else name, bold=True), _cell(about, line(sentence))])
+    sink = io.BytesIO()
+    workbook.save(sink)
+    write_bytes(path, sink.getvalue())
+
+
+def _cell(sheet: Any, value: Any, *, bold: bool = False) -> Any:
+    """A cell in which text is text, whatever it begins with."""
+    held = _cell_value(value)
+    made = import_module("openpyxl.cell").WriteOnlyCell(sheet, value=None if isinstance(held, str) else held)
+    if isinstance(held, str):
+        made._value, made.data_type, made.quotePrefix = held, "s", True  # noqa: SLF001  # its setter reads formulas
+    if bold:
+        made.font = import_module("openpyxl.styles").Font(bold=True)
+    return made
+
+
+def _cell_value(value: Any) -> Any:
+    """A value as Excel can hold it; what it cannot is text."""
+    if value is None or isinstance(value, bool) or (isinstance(value, int) and abs(value) < _EXACT):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None if math.isnan(value) else str(value)
+    if isinstance(value, date) and value.year >= _FIRST_YEAR and getattr(value, "tzinfo", None) is None:
+        return value
+    text = value.isoformat() if isinstance(value, date) else spelt(value)
+    return visible(text)[:_LONGEST_CELL]
 
 
 def write_bytes(path: str | Path, content: bytes) -> None:

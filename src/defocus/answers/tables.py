@@ -24,7 +24,6 @@ __all__ = [
     "arrow_key",
     "cells",
     "html_page",
-    "in_time",
     "kinds_of_error",
     "labels",
     "line",
@@ -144,11 +143,11 @@ def text_page(cells: Cells, notes: Sequence[str], *, title: str | None = None) -
     return "\n".join([*above, text_table(head, rows, right=right), *map(line, notes)])
 
 
-def html_page(cells: Cells, notes: Sequence[str], *, title: str | None = None) -> str:
-    """The same for a page, escaped."""
+def html_page(cells: Cells, notes: Sequence[str], *, title: str | None = None, heads: int = 1) -> str:
+    """The same for a page, escaped; the first ``heads`` columns say what a row is about."""
     head, rows, right = cells
-    above = "" if title is None else html_lines([title])
-    return f"<div>{above}{html_table(head, rows, right=right)}{html_lines(notes)}</div>"
+    about = "" if title is None else line(title)
+    return f"<div>{html_table(head, rows, right=right, caption=about, heads=heads)}{html_lines(notes)}</div>"
 
 
 Keys: TypeAlias = Mapping[str, Any]
@@ -248,12 +247,6 @@ def notes(
 def _interval(low: float, high: float, places: int | None) -> str:
     unknown = math.isnan(low) and math.isnan(high)
     return "–" if unknown else f"{written(low, places)} to {written(high, places)}"
-
-
-def in_time(values: Any) -> bool:
-    """Whether keys are days or moments, each there: a line may be drawn along them."""
-    listed = values if isinstance(values, pa.Array | pa.ChunkedArray) else arrow_key(values)
-    return len(listed) > 1 and pa.types.is_temporal(listed.type) and listed.null_count == 0
 
 
 def arrow_key(values: Any) -> Any:

@@ -7,9 +7,9 @@ from typing import Any, final
 
 import numpy as np
 
+from defocus.answers.plots import COLOURS, TEAL, blank, literal
 from defocus.audit.events import Split, atoms
 from defocus.audit.outcomes import Array, Column
-from defocus.errors import MissingExtraError
 from defocus.privacy.html import html_facts, html_lines
 
 __all__ = ["Finding", "Picture", "draw", "sketch"]
@@ -54,23 +54,26 @@ def sketch(columns: Sequence[Column], split: Split) -> Picture:
 
 def draw(picture: Picture, *, title: str) -> Any:
     """A matplotlib figure with both distributions."""
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415  # an optional extra
-    except ImportError as error:
-        raise MissingExtraError("Plotting", package="matplotlib", extra="plot") from error
-    figure = Figure(figsize=(7, 4), layout="constrained")
+    figure = blank(7, 4)
     axes = figure.add_subplot()
     edges = [mark for mark in picture.marks if isinstance(mark, float)]
-    if edges:
-        axes.stairs(picture.first, edges, fill=True, alpha=0.5, label="first data set")
-        axes.stairs(picture.second, edges, fill=True, alpha=0.5, label="second data set")
-    else:
-        place = np.arange(len(picture.marks))
-        axes.bar(place - 0.2, picture.first, 0.4, label="first data set")
-        axes.bar(place + 0.2, picture.second, 0.4, label="second data set")
-        axes.set_xticks(place, [str(mark)[:30] for mark in picture.marks], rotation=30, ha="right")
-    axes.set(xlabel=picture.of, ylabel="share of runs", title=title)
+    both = {
+        "first data set": (picture.first, {"color": TEAL}),
+        "second data set": (picture.second, {"color": COLOURS[0], "linestyle": "--"}),
+    }
+    place = np.arange(len(picture.marks))
+    for number, (label, (shares, style)) in enumerate(both.items()):
+        if edges:
+            axes.stairs(shares, edges, label=label, **style)
+        else:
+            axes.bar(place + 0.4 * number - 0.2, shares, 0.4, label=label, color=style["color"], hatch="//" * number)
+    if not edges:
+        axes.set_xticks(place, [literal(str(mark)[:30]) for mark in picture.marks], rotation=30, ha="right")
+    axes.set(xlabel=literal(picture.of), ylabel="share of runs", title=literal(title))
     axes.legend()
+    every = zip(picture.marks, picture.first, picture.second, strict=False)  # edges are one more
+    said = "; ".join(f"{mark}: {first:.3g} and {second:.3g}" for mark, first, second in every)
+    figure.alt = f"{title}. Share of runs by {picture.of}, on the first and the second data set. {said}"
     return figure
 
 

@@ -11,10 +11,15 @@ from defocus.cli.options import (
     AtMost,
     BudgetDelta,
     BudgetEpsilon,
+    Confidence,
     Dataset,
+    DatasetOrLedger,
     Dialect,
     Explain,
     Find,
+    Format,
+    FormatName,
+    Groups,
     Json,
     LedgerPlace,
     Method,
@@ -24,6 +29,7 @@ from defocus.cli.options import (
     Purpose,
     Question,
     Request,
+    Rows,
     Spend,
     SpendDelta,
     TableName,
@@ -36,7 +42,7 @@ __all__ = ["Example", "GraphUnit", "commands", "graph", "predict", "train"]
 commands = typer.Typer()
 
 
-@commands.command()
+@commands.command(epilog="Example: defocus init visits.parquet --unit patient_id --budget 3")
 def init(
     data: Annotated[
         list[str],
@@ -59,7 +65,7 @@ def init(
     raise typer.Exit(0 if draft.init(**given) else 1)
 
 
-@commands.command()
+@commands.command(epilog="Example: defocus check --dataset defocus.toml")
 def check(dataset: Dataset = FILE) -> None:
     """Say whether a dataset file is complete and fits the schema of its data, and its ledger. Exit code 1 if not."""
     from defocus.cli import draft  # noqa: PLC0415 # a command loads what it needs
@@ -67,7 +73,9 @@ def check(dataset: Dataset = FILE) -> None:
     raise typer.Exit(0 if draft.validate(dataset) else 1)
 
 
-@commands.command()
+@commands.command(
+    epilog="Example: defocus query 'SELECT ward, COUNT(*) AS visits FROM visits GROUP BY ward' --epsilon 0.5"
+)
 def query(
     question: Question,
     *,
@@ -76,6 +84,8 @@ def query(
     dataset: Dataset = FILE,
     bounds: Find = None,
     at_most: AtMost = 1,
+    rows: Rows = None,
+    groups: Groups = None,
     dialect: Dialect = "duckdb",
     part: Part = None,
     purpose: Purpose = None,
@@ -83,6 +93,8 @@ def query(
     request: Request = None,
     out: Out = None,
     plot: Plot = None,
+    confidence: Confidence = 0.95,
+    shape: Format = FormatName.TABLE,
     explain: Explain = False,
     as_json: Json = False,
 ) -> None:
@@ -93,7 +105,7 @@ def query(
     questions.query(**given)
 
 
-@commands.command()
+@commands.command(epilog="Example: defocus preview 'SELECT AVG(days) AS stay FROM visits' --epsilon 0.5 --rows 3")
 def preview(
     question: Question,
     *,
@@ -102,6 +114,8 @@ def preview(
     dataset: Dataset = FILE,
     bounds: Find = None,
     at_most: AtMost = 1,
+    rows: Rows = None,
+    groups: Groups = None,
     dialect: Dialect = "duckdb",
     part: Part = None,
     explain: Explain = False,
@@ -114,17 +128,34 @@ def preview(
     questions.preview(**given)
 
 
-@commands.command()
+@commands.command(epilog="Example: defocus export may may.xlsx")
 def export(
     request: Annotated[str, typer.Argument(help="The name under which the answer was kept.")],
-    out: Annotated[Path, typer.Argument(help="A .csv, .parquet or .json file.")],
+    out: Annotated[Path, typer.Argument(help="A .csv, .xlsx, .parquet or .json file.")],
     *,
     dataset: Dataset = FILE,
+    confidence: Confidence = 0.95,
 ) -> None:
     """Write an answer that was kept. It was paid for and is public, so this is free."""
     from defocus.cli import questions  # noqa: PLC0415 # a command loads what it needs
 
-    questions.export(request, dataset=dataset, out=out)
+    questions.export(request, dataset=dataset, out=out, confidence=confidence)
+
+
+@commands.command(epilog="Example: defocus report may.html --title May")
+def report(
+    out: Annotated[Path, typer.Argument(help="The page to write, an .html file.")] = Path("report.html"),
+    *,
+    dataset: DatasetOrLedger = str(FILE),
+    title: Annotated[str | None, typer.Option(help="What stands above it.")] = None,
+    request: Annotated[
+        list[str] | None, typer.Option("--only", metavar="REQUEST", help="Only this kept answer; may be repeated.")
+    ] = None,
+) -> None:
+    """Write a page of all answers that were kept, with plots, and where the budget went. Free."""
+    from defocus.cli import questions  # noqa: PLC0415 # a command loads what it needs
+
+    questions.report(out, dataset=dataset, title=title, requests=request or [])
 
 
 class GraphUnit(StrEnum):
@@ -136,7 +167,7 @@ class GraphUnit(StrEnum):
     EVENT = "event"
 
 
-@commands.command()
+@commands.command(epilog="Example: defocus graph calls.parquet edges --unit edge --nodes 500 --budget 3 --epsilon 0.5")
 def graph(
     data: Annotated[
         str, typer.Argument(help="A Parquet, CSV or DuckDB file of edges; or where they are, such as postgresql://….")
@@ -186,6 +217,7 @@ def graph(
     out: Out = None,
     plot: Plot = None,
     preview: Annotated[bool, typer.Option("--preview", metavar="", help="Only say what it would be like.")] = False,
+    confidence: Confidence = 0.95,
     explain: Explain = False,
     as_json: Json = False,
 ) -> None:
@@ -204,7 +236,7 @@ class Example(StrEnum):
     IMAGES = "images"
 
 
-@commands.command()
+@commands.command(epilog="Example: defocus train model.toml --preview")
 def train(
     config: Annotated[
         Path | None, typer.Argument(metavar="TOML", help="What to train, on what, and at which price.")
@@ -229,7 +261,7 @@ def train(
     training.train(config, preview=preview, quiet=quiet, force=force, as_json=as_json)
 
 
-@commands.command()
+@commands.command(epilog="Example: defocus predict model.json people.csv --out predictions.csv")
 def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="What defocus train wrote: a .json or .pt file.")],
     data: Annotated[

@@ -10,7 +10,7 @@ from typing import Any
 from defocus.cli.options import total
 from defocus.cli.questions import check_places, deliver, show
 from defocus.cli.terminal import in_options
-from defocus.errors import InvalidParameterError
+from defocus.errors import InvalidParameterError, probability
 from defocus.graphs import GraphQuery, Network, open_graph
 from defocus.graphs.kernels.rows import ready
 from defocus.graphs.node_names import Lines
@@ -34,6 +34,7 @@ def ask(
     out: Path | None,
     plot: Path | None,
     preview: bool,
+    confidence: float,
     explain: bool,
     as_json: bool,
     **opening: Any,
@@ -42,6 +43,7 @@ def ask(
     if opening["engine"] is None:
         ready()  # before a ledger is made
     check_places(out, plot)
+    level = float(probability("confidence", confidence, zero=False, one=False))
     how: dict[str, Any] = {"explain": explain, "as_json": as_json, "spoken": _spoken}
     price: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "method": method}
     with _opened(look=preview, **opening) as network:
@@ -50,7 +52,7 @@ def ask(
             show(query.preview(**price), **how)
             return
         answer = query.release(**price, purpose=purpose, who=who, request=request)
-    deliver(answer, out=out, plot=plot, **how)
+    deliver(answer, out=out, plot=plot, confidence=level, **how)
 
 
 def _spoken(line: str) -> str:

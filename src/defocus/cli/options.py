@@ -20,6 +20,7 @@ __all__ = [
     "Bounds",
     "BudgetDelta",
     "BudgetEpsilon",
+    "Confidence",
     "Dataset",
     "DatasetOrLedger",
     "Delta",
@@ -28,6 +29,9 @@ __all__ = [
     "Explain",
     "Expression",
     "Find",
+    "Format",
+    "FormatName",
+    "Groups",
     "Json",
     "LedgerPlace",
     "Method",
@@ -40,6 +44,7 @@ __all__ = [
     "Question",
     "Request",
     "Rho",
+    "Rows",
     "Spend",
     "SpendDelta",
     "TableName",
@@ -65,6 +70,14 @@ class Bounds(StrEnum):
     """What to do about bounds that nobody declared."""
 
     FIND = "find"
+
+
+class FormatName(StrEnum):
+    """How an answer is printed."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
 
 
 Expression = Annotated[str, typer.Argument(help="What happens, e.g. '1000 * sampled(gaussian(1.0), 0.01)'.")]
@@ -104,7 +117,13 @@ Dialect = Annotated[str, typer.Option(help="Which SQL it is, such as postgres or
 Part = Annotated[
     list[str] | None, typer.Option("--part", help="Ask about this part alone, such as a day; may be repeated.")
 ]
-Out = Annotated[Path | None, typer.Option(help="Write the answer to a .csv, .parquet or .json file.")]
+Out = Annotated[Path | None, typer.Option(help="Write the answer to a .csv, .xlsx, .parquet or .json file.")]
+Rows = Annotated[
+    str | None, typer.Option("--rows", help="How many rows one person counts with at most, or find, the default.")
+]
+Groups = Annotated[int | None, typer.Option("--groups", help="In how many groups one person counts at most.")]
+Confidence = Annotated[float, typer.Option("--confidence", help="The probability with which an interval holds.")]
+Format = Annotated[FormatName, typer.Option("--format", help="Print a table, or exact numbers as CSV or JSON.")]
 
 
 DELTA = 1e-6

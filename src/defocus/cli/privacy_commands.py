@@ -45,7 +45,7 @@ __all__ = [
 commands = typer.Typer()
 
 
-@commands.command()
+@commands.command(epilog="Example: defocus account '1000 * sampled(gaussian(1.0), 0.01)' --delta 1e-5")
 def account(
     expression: Expression,
     *,
@@ -69,7 +69,7 @@ def account(
     )
 
 
-@commands.command()
+@commands.command(epilog="Example: defocus calibrate '10 * gaussian(x)' --epsilon 1 --delta 1e-6")
 def calibrate(
     expression: Annotated[str, typer.Argument(help="An event with x for the number to find, e.g. 'gaussian(x)'.")],
     *,
@@ -99,7 +99,7 @@ def calibrate(
     )
 
 
-@commands.command()
+@commands.command(epilog="Example: defocus advise --epsilon 1 --dimension 20 --linf 1")
 def advise(
     *,
     epsilon: Epsilon = None,
@@ -125,7 +125,7 @@ def advise(
         show_choice(price=price, candidates=candidates, l1=l1, monotone=monotone, as_json=as_json)
 
 
-@commands.command()
+@commands.command(epilog="Example: defocus audit laplace --seconds 10")
 def audit(
     name: Annotated[str | None, typer.Argument(help="A subject from --list, or your own as module:function.")] = None,
     *,
@@ -158,7 +158,7 @@ ledger = typer.Typer(help="Read and verify ledgers.", no_args_is_help=True)
 commands.add_typer(ledger, name="ledger")
 
 
-@commands.command()
+@commands.command(epilog="Example: defocus budget --plot burndown.svg")
 def budget(
     dataset: DatasetOrLedger = str(FILE),
     *,
@@ -172,7 +172,7 @@ def budget(
     ledgers.show_budget(dataset, part=part, plot=plot, as_json=as_json)
 
 
-@commands.command()
+@commands.command(epilog="Example: defocus history --last 10")
 def history(
     dataset: DatasetOrLedger = str(FILE),
     *,
@@ -185,7 +185,7 @@ def history(
     ledgers.show(dataset, last=last, as_json=as_json)
 
 
-@ledger.command("show")
+@ledger.command("show", epilog="Example: defocus ledger show visits.ledger")
 def ledger_show(
     where: Where,
     *,
@@ -198,7 +198,7 @@ def ledger_show(
     ledgers.show(where, last=last, as_json=as_json)
 
 
-@ledger.command("verify")
+@ledger.command("verify", epilog="Example: defocus ledger verify visits.ledger --anchor-file visits.anchor")
 def ledger_verify(
     where: Where,
     *,
@@ -216,7 +216,7 @@ _Key = Annotated[Path, typer.Option(help="The file of the key that signs; made i
 _OutFile = Annotated[Path | None, typer.Option(help="Write it to this file instead of printing it.")]
 
 
-@ledger.command("bundle")
+@ledger.command("bundle", epilog="Example: defocus ledger bundle visits.ledger may --key me.key --out may.json")
 def ledger_bundle(
     where: Where,
     request: Annotated[str, typer.Argument(help="The request under which the answer was released.")],
@@ -230,7 +230,7 @@ def ledger_bundle(
     bundles.bundle(where, request, key=key, out=out)
 
 
-@ledger.command("head")
+@ledger.command("head", epilog="Example: defocus ledger head visits.ledger --key me.key --out head.json")
 def ledger_head(
     where: Where,
     *,
@@ -244,7 +244,7 @@ def ledger_head(
     bundles.head(where, key=key, since=since, out=out)
 
 
-@commands.command()
+@commands.command(epilog="Example: defocus verify may.json")
 def verify(
     file: Annotated[Path, typer.Argument(help="The file of a bundle.")],
     *,
@@ -258,7 +258,7 @@ def verify(
     raise typer.Exit(0 if bundles.verify(file, key=key, newer=newer, as_json=as_json) else 1)
 
 
-@commands.command()
+@commands.command(epilog="Example: defocus witness head.json --key me.key --memory witnessed.json")
 def witness(
     file: Annotated[Path, typer.Argument(help="The head of somebody else's ledger.")],
     *,
@@ -272,7 +272,10 @@ def witness(
     bundles.witness(file, key=key, memory=memory, out=out)
 
 
-@ledger.command("declare")
+@ledger.command(
+    "declare",
+    epilog="Example: defocus ledger declare visits.ledger visits --why 'the contract ended' --purpose planning",
+)
 def ledger_declare(
     where: Where,
     name: Annotated[str, typer.Argument(help="Which data set of the ledger.")],
@@ -293,7 +296,7 @@ def ledger_declare(
     ledgers.declare(where, name, why=why, who=who, purposes=purpose, per_person=per_person, renew=renew)
 
 
-@commands.command()
+@commands.command(epilog="Example: defocus units visits.ledger")
 def units(
     where: Annotated[str | None, typer.Argument(help="A ledger or a dataset file, for its own data sets.")] = None,
     *,
@@ -313,7 +316,9 @@ class KindName(StrEnum):
     APPROXIMATE = "approximate"
 
 
-@commands.command("choose-budget")
+@commands.command(
+    "choose-budget", epilog="Example: defocus choose-budget --posterior 0.5 0.75 --error 20 --releases 10"
+)
 def choose_budget(
     *,
     posterior: Annotated[
@@ -404,7 +409,7 @@ class ProcessName(StrEnum):
     ISOTONIC = "isotonic"
 
 
-@commands.command()
+@commands.command(epilog="Example: defocus choose mean --users 10000 --epsilon 1")
 def choose(
     task: Annotated[
         TaskName, typer.Argument(help="A count of yes, a histogram, the mean or a quantile of numbers in [0, 1], …")
@@ -444,7 +449,7 @@ def choose(
     collection.show_choice(question, plot=plot, as_json=as_json)
 
 
-@commands.command()
+@commands.command(epilog="Example: defocus estimate oracle.json monday.parquet --out colours.csv")
 def estimate(
     oracle: Annotated[Path, typer.Argument(help="The description of an oracle, as to_json wrote it.")],
     reports: Annotated[list[str], typer.Argument(help="Parquet files of reports, folders or globs.")],
@@ -467,7 +472,7 @@ def estimate(
     collection.run_estimate(**given)
 
 
-@commands.command()
+@commands.command(epilog="Example: defocus shuffler oracle.json --users 1000 --analyser 6f2b… --out round.json")
 def shuffler(
     oracle: Annotated[
         Path,

@@ -1,43 +1,50 @@
-"""``defocus query``, ``preview`` and ``export``, and how commands show and write an answer, whatever it is about."""
+"""``defocus query``, ``preview``, ``export`` and ``report``, and how commands show and write an answer of any kind."""
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from enum import StrEnum
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
-
+from defocus.answers.columns import CONFIDENCE
+from defocus.answers.plots import blank
+from defocus.cli.ledgers import ledger_at
 from defocus.cli.plots import ready, save
 from defocus.cli.terminal import console, plain, to_json
-from defocus.errors import InvalidParameterError, Number
+from defocus.errors import InvalidParameterError, LedgerUnavailableError, MissingExtraError, Number, probability
+from defocus.ledger import Ledger
+from defocus.ledger.entries import CHARGE
 from defocus.tables import Table
 from defocus.tables import open as open_table
 from defocus.tables.answers import from_record
 from defocus.tables.dataset_check import ledger_of
 from defocus.tables.dataset_file import read
+from defocus.tables.report import report as write_report
 
-__all__ = ["check_places", "deliver", "export", "preview", "query", "show", "write", "writer"]
-
-
-_FORMATS = {".csv": "to_csv", ".parquet": "to_parquet", ".json": "to_json"}
+__all__ = ["check_places", "deliver", "export", "preview", "query", "report", "show", "write", "writer"]
 
 
-def show(shown: Any, *, explain: bool, as_json: bool, spoken: Callable[[str], str] = str) -> None:
-    """Print an answer or a preview, and what it means if asked; ``spoken`` puts lines into words of the command."""
+_FORMATS = {".csv": "to_csv", ".xlsx": "to_excel", ".parquet": "to_parquet", ".json": "to_json"}
+
+
+def show(shown: Any, *, explain: bool, as_json: bool, spoken: Callable[[str], str] = str, **how: Any) -> None:
+    """Print an answer or a preview, and what it means if asked; ``spoken`` puts lines into words of the command.
+
+    ``how`` is the confidence of an answer's intervals, where it is another one.
+    """
     if as_json:
-        to_json(shown.to_dict())
+        to_json(shown.to_dict(**how))
         return
-    screen = console()
-    for line in (f"{shown}\n\n{shown.explain()}" if explain else str(shown)).split("\n"):
-        screen.print(plain(spoken(line)), soft_wrap=True)
+    text = shown.to_text(**how) if how else str(shown)
+    for line in (f"{text}\n\n{shown.explain()}" if explain else text).split("\n"):
+        console().print(plain(spoken(line)), soft_wrap=True)
 
 
-def write(answer: Any, out: Path) -> None:
+def write(answer: Any, out: Path, **how: Any) -> None:
     """Write an answer in the format that the ending of the name says."""
-    getattr(answer, writer(out))(out)
+    getattr(answer, writer(out))(out, **how)
 
 
 def writer(out: Path) -> str:
@@ -48,6 +55,11 @@ def writer(out: Path) -> str:
             f"An answer is written as {', '.join(_FORMATS)}, but the name ends in {out.suffix or 'nothing'}.",
             fix="write for example --out answer.csv.",
         )
+    if method == "to_excel":
+        try:
+            import_module("openpyxl")
+        except ImportError as error:
+            raise MissingExtraError("An Excel file", package="openpyxl", extra="excel") from error
     if not out.absolute().parent.is_dir():
         raise InvalidParameterError(
             f"There is no folder {str(out.parent)!r:.200} for the answer.", fix="make it, or choose another for --out."
@@ -63,15 +75,27 @@ def check_places(out: Path | None, plot: Path | None) -> None:
         ready(plot)
 
 
-def deliver(answer: Any, *, out: Path | None, plot: Path | None, **how: Any) -> None:
+def deliver(
+    answer: Any,
+    *,
+    out: Path | None,
+    plot: Path | None,
+    confidence: Number = CONFIDENCE,
+    as_csv: bool = False,
+    **how: Any,
+) -> None:
     """Write, show and plot an answer; ``how`` is that of :func:`show`."""
+    level: dict[str, Any] = {} if confidence == CONFIDENCE else {"confidence": confidence}
     try:
         if out is not None:
-            write(answer, out)
-    finally:
-        show(answer, **how)  # it is paid for, so it is shown whatever else fails
+            write(answer, out, **level)
+    finally:  # it is paid for, so it is shown whatever else fails
+        if as_csv:
+            console().print(answer.to_csv(**level), soft_wrap=True, end="")
+        else:
+            show(answer, **how, **level)
     if plot is not None:
-        save(answer.plot(), plot)
+        save(answer.plot(**level), plot)
 
 
 def query(
@@ -84,14 +108,18 @@ def query(
     plot: Path | None,
     explain: bool,
     as_json: bool,
+    shape: StrEnum,
+    confidence: Number,
     **asked: Any,
 ) -> None:
     """Release the answer to what is ``asked``, print it, and write it where asked."""
     check_places(out, plot)
-    with open_table(_file(dataset)) as table, _progress(shown=not as_json) as progress:
+    level = float(probability("confidence", confidence, zero=False, one=False))
+    with open_table(_file(dataset)) as table:
         query, price = _query(table, **asked)
-        answer = query.release(**price, purpose=purpose, who=who, request=request, progress=progress)
-    deliver(answer, out=out, plot=plot, explain=explain, as_json=as_json)
+        answer = query.release(**price, purpose=purpose, who=who, request=request)
+    how = {"as_json": as_json or shape == "json", "as_csv": shape == "csv" and not as_json}
+    deliver(answer, out=out, plot=plot, explain=explain, confidence=level, **how)
 
 
 def preview(*, dataset: Path, explain: bool, as_json: bool, **asked: Any) -> None:
@@ -112,17 +140,23 @@ def _query(
     at_most: int,
     dialect: str,
     part: list[str] | None,
+    rows: str | None,
+    groups: int | None,
 ) -> tuple[Any, dict[str, Any]]:
     """The question, and its price."""
     about = table.part(*part) if part else table
+    if rows is not None or groups is not None:
+        most: Any = int(rows) if rows is not None and rows.isascii() and rows.isdecimal() and len(rows) < 20 else rows
+        about = about.bound(rows=most, groups=groups)
     way = None if bounds is None else bounds.value
     query = about.sql_query(question, bounds=way, at_most=at_most, dialect=dialect)
     return query, {"epsilon": epsilon, "delta": delta}
 
 
-def export(request: str, *, dataset: Path, out: Path) -> None:
+def export(request: str, *, dataset: Path, out: Path, confidence: Number) -> None:
     """Write an answer that was kept under the name of a request; it is public already, so this is free."""
     writer(out)
+    level = float(probability("confidence", confidence, zero=False, one=False))
     ledger = ledger_of(read(_file(dataset)))
     with nullcontext() if ledger is None else ledger:
         kept = None if ledger is None else ledger.recall(request)
@@ -131,8 +165,50 @@ def export(request: str, *, dataset: Path, out: Path) -> None:
             f"No answer was kept under the name {request!r:.80}.",
             fix="name a request when you ask: defocus query … --request NAME.",
         )
-    write(from_record(kept.value, kept.receipt), out)
+    write(from_record(kept.value, kept.receipt), out, confidence=level)
     console().print(f"written: {plain(out)}", soft_wrap=True)
+
+
+def report(out: Path, *, dataset: str, title: str | None, requests: list[str]) -> None:
+    """Write one page of the answers that a ledger kept, and of its budget; they are public already, so this is free."""
+    if out.suffix.lower() not in {".html", ".htm"}:
+        raise InvalidParameterError("A report is an HTML file.", fix="write for example defocus report answers.html.")
+    blank(1, 1)
+    opened = ledger_at(dataset)
+    if opened is None:
+        raise LedgerUnavailableError(
+            "Nothing was released yet, so there is no ledger.", fix="ask a question first: defocus query …."
+        )
+    with opened as ledger:
+        answers, others = _kept(ledger, requests)
+        write_report(answers, out, title=title or f"Answers about {ledger.dataset}", ledger=ledger)
+    for name in others:
+        console(error=True).print(f"not shown, since it is no table of numbers: {plain(name)}", soft_wrap=True)
+    number = f"{len(answers)} answer{'' if len(answers) == 1 else 's'}"
+    console().print(f"written: {plain(out)}, with {number}", soft_wrap=True)
+
+
+def _kept(ledger: Ledger, requests: list[str]) -> tuple[list[Any], list[str]]:
+    """The answers that were kept, all or those of some requests; and the names of values that are no answers."""
+    charged = (entry.content.get("request") for entry in ledger.entries() if entry.kind == CHARGE)
+    answers, others = [], []
+    for name in requests or dict.fromkeys(request for request in charged if request):
+        kept = ledger.recall(name)
+        if kept is None:
+            if requests:
+                raise InvalidParameterError(
+                    f"No answer was kept under the name {name!r:.80}.", fix="defocus history lists what there is."
+                )
+            continue
+        value = kept.value
+        if not isinstance(value, dict) or "columns" not in value:
+            others.append(name)
+            continue
+        made = from_record
+        if value.get("kind") == "graph":
+            from defocus.graphs.question import from_record as made  # noqa: PLC0415 # slow to load
+        answers.append(made(value, kept.receipt))
+    return answers, others
 
 
 @contextmanager
@@ -152,15 +228,3 @@ def _file(dataset: Path) -> Path:
             fix="pass --dataset with a .toml file; defocus init drafts one.",
         )
     return dataset
-
-
-@contextmanager
-def _progress(*, shown: bool) -> Iterator[Callable[[float], None] | None]:
-    """A bar on the terminal for questions that take a while; nothing when the output is read by a program."""
-    if not shown or not sys.stderr.isatty():
-        yield None
-        return
-    columns: list[Any] = [TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn()]
-    with Progress(*columns, console=console(error=True), transient=True) as bar:
-        task = bar.add_task("computing", total=100.0)
-        yield lambda percent: bar.update(task, completed=percent)

@@ -1,5 +1,6 @@
 """The root of every error a user can see, and the two that every room raises."""
 
+import re
 from typing import Self
 
 __all__ = ["DefocusError", "InvalidParameterError", "MissingExtraError"]
@@ -28,11 +29,52 @@ class DefocusError(Exception):
         return _rebuild, (type(self), self.args, self.__dict__)
 
 
+_BEFORE, _WIDTH = 60, 100
+"""How much of a line is shown before what was refused, and in all."""
+
+
+def _visible(line: str) -> str:
+    """The line with a space in the place of each character that would move the others or act."""
+    return "".join(character if character.isprintable() else " " for character in line)
+
+
 class InvalidParameterError(DefocusError, ValueError):
     """A parameter is outside the range in which its meaning is defined."""
 
     subject: tuple[str, str, str] | None = None
     """The name of the parameter, what is said of it, and the fix with ``{}`` in the place of the name."""
+    span: tuple[int, int] | None = None
+    """From where to where in a text the refused part stands."""
+    word: str | None = None
+    """The word of a text that was refused, where its place is not known."""
+
+    def placed(self, text: str) -> Self:
+        """The same refusal with the line of the text that it is about, if that is known, and a mark below.
+
+        >>> error = InvalidParameterError("The unit is unknown.", fix="write 'day'.")
+        >>> error.span = 7, 11
+        >>> print(error.placed("SELECT yaer(day)"))
+        The unit is unknown.
+          line 1, column 8:
+          SELECT yaer(day)
+                 ^^^^
+        To fix: write 'day'.
+        """
+        if self.span is None and self.word is not None:
+            found = re.search(rf"\b{re.escape(self.word)}\b", text, re.IGNORECASE)
+            self.span = None if found is None else found.span()
+        if self.span is None:
+            return self
+        (start, end), self.span = self.span, None
+        first = text.rfind("\n", 0, start) + 1
+        line = text[first:].split("\n", 1)[0]
+        column, length = start - first, max(1, min(end, first + len(line)) - start)
+        left = max(0, column - _BEFORE)
+        shown, marks = line[left : left + _WIDTH], " " * (column - left) + "^" * length
+        where = f"line {text.count(chr(10), 0, start) + 1}, column {column + 1}"
+        self.what = f"{self.what}\n  {where}:\n  {_visible(shown)}\n  {marks[:_WIDTH]}"
+        self.args = (self.what, self.fix)
+        return self
 
     @classmethod
     def about(cls, name: str, said: str, fix: str) -> Self:

@@ -146,7 +146,9 @@ def table(facts: Mapping[str, str], entries: Iterable[Entry], prices: Prices) ->
 def page(facts: Mapping[str, str], entries: Iterable[Entry], prices: Prices) -> str:
     """The newest entries for a notebook."""
     rows = (cells(entry, prices, widest=_WIDEST) for entry in entries)
-    return f"<div>{html_facts(facts)}{html_table(COLUMNS, rows)}</div>"
+    right = [name in NUMBERS or name.startswith("when") for name in COLUMNS]
+    about = f"newest entries of the ledger of {facts['data set']}"
+    return f"<div>{html_facts(facts)}{html_table(COLUMNS, rows, right=right, caption=about)}</div>"
 
 
 def cells(entry: Entry, prices: Prices, *, widest: int | None = None) -> tuple[str, ...]:

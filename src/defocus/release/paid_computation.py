@@ -4,12 +4,13 @@ import hashlib
 import re
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar, final
 
 import numpy as np
 
+from defocus.answers.progress import shown
 from defocus.errors import (
     DefocusError,
     EngineError,
@@ -81,6 +82,7 @@ def perform(
     check: Callable[[], object] | None = None,
     failed: Callable[[int, str], DefocusError] | None = None,
     what: str = "question",
+    bar: bool = True,
 ) -> _Made:
     """What ``compute`` makes once ``event`` is charged, or what was recorded for the same request.
 
@@ -109,6 +111,8 @@ def perform(
         check: refuses what cannot be computed, before the charge and if nothing was recalled.
         failed: the error for a charge and a reason; by default, that the question could not be answered.
         what: what was charged, in a word.
+        bar: whether a terminal or notebook shows that it is at work, where that takes long; False where ``compute``
+            shows it itself.
     """
     recorded = None if request is None or read is None else ledger.recall(request)
     if recorded is not None and read is not None:
@@ -136,7 +140,8 @@ def perform(
         asked=asked,
         replan=replan,
     )
-    made = _attempted(compute, receipt)
+    with shown(None) if bar else nullcontext():
+        made = _attempted(compute, receipt)
     # Raised out here, so that the private failure is not attached to it as its context.
     if isinstance(made, _Failure):
         if made.stopped is not None:

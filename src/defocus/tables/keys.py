@@ -54,7 +54,8 @@ def key_columns(columns: Iterable[Column]) -> tuple[Column, ...]:
         if not column.kind.countable:
             raise WrongKindError(
                 f"Rows cannot be grouped by {column.name!r}, a column of kind {column.kind}.",
-                fix=f'derive a whole number first: derive(band="CAST(FLOOR({column.name} / 10) AS BIGINT)").',
+                fix=f"make whole numbers of it: FLOOR({column.name} / 10) * 10 in SQL, and in Python"
+                f' derive(band="CAST(FLOOR({column.name} / 10) AS BIGINT)").',
             )
     if len({column.name for column in checked}) != len(checked):
         raise InvalidParameterError("A column is named twice in group_by.", fix="name each column once.")

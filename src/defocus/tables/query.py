@@ -7,6 +7,7 @@ from typing import Any, final
 
 from defocus.answers import Effect, Preview, Released, Rule
 from defocus.answers.columns import checked_names
+from defocus.answers.progress import shown
 from defocus.answers.rules import rules_of
 from defocus.errors import InvalidParameterError, Number, in_range
 from defocus.ledger import Ledger, Receipt
@@ -19,6 +20,7 @@ from defocus.release.preview import previewed
 from defocus.tables.answers import answered, from_record, to_record
 from defocus.tables.bias import Bias
 from defocus.tables.contribution import Bound
+from defocus.tables.display import groups_words, question_page
 from defocus.tables.execution import Run, rehearse, statements
 from defocus.tables.grouping_sets import ALL, GroupingSets, Layout
 from defocus.tables.keys import Keys
@@ -69,6 +71,8 @@ class Query:
     """Several sets of groups, where not only those of all keys are asked for."""
     layout: Layout | None = None
     """Their groups, where the keys are known."""
+    text: str | None = None
+    """The question as somebody wrote it, for the record, where that is another text than :attr:`question`."""
 
     def __post_init__(self) -> None:
         if not self.arrangement.aggregates:
@@ -196,7 +200,8 @@ class Query:
             who: by whom; the account's name by default.
             request: a name for this request. If an answer to it was recorded, that answer is returned again, free.
             bits: the source of random bits; the system's by default.
-            progress: called now and then with the percentage that the engine has done.
+            progress: called now and then with the percentage that the engine has done; without it, a terminal or
+                notebook shows a bar for what takes more than two seconds.
         """
         asked, planned = spendable(epsilon, delta, self.ledger), self._planned(epsilon, delta)
         why = allowed(purpose, self.ledger.purposes, self.question)
@@ -212,7 +217,7 @@ class Query:
                 self.bound,
                 drawn_from,
                 RowSampler.drawn(drawn_from),
-                progress,
+                tell,
                 self.bias,
                 self.sets,
                 self.layout,
@@ -223,20 +228,28 @@ class Query:
             answer = answered(keys.table, columns, self.question, receipt, rules, asked=asked, **more)
             return answer if self.reading is None else self.reading.read(answer, planned)
 
-        return perform(
-            planned.event,
-            compute,
-            ledger=self.ledger,
-            purpose=why,
-            description=self.question[:400],
-            written=to_record,
-            read=from_record,
-            facts=self._facts(words),
-            who=who,
-            request=request,
-            asked=asked,
-            replan=lambda other: self._planned(epsilon, other).event,
-        )
+        with shown(progress) as tell:
+            return perform(
+                planned.event,
+                compute,
+                ledger=self.ledger,
+                purpose=why,
+                description=printable(f"{self._unprotected}{self.text or self.question}")[:400],
+                written=to_record,
+                read=from_record,
+                facts=self._facts(words),
+                who=who,
+                request=request,
+                asked=asked,
+                replan=lambda other: self._planned(epsilon, other).event,
+                bar=False,
+            )
+
+    @property
+    def _unprotected(self) -> str:
+        """What the record of the charge begins with, where totals are exact."""
+        exact = "" if self.sets is None or not self.sets.exact else self.sets.held
+        return f"exact, not protected: the totals of {exact}; " if exact else ""
 
     @property
     def question(self) -> str:
@@ -259,6 +272,13 @@ class Query:
 
     def __repr__(self) -> str:
         return f"Query({self.question})"
+
+    def _repr_html_(self) -> str:
+        return self.page(self.question)
+
+    def page(self, question: str) -> str:
+        """The question for a notebook, in these words: what is asked, of whom, and what is left to pay for it."""
+        return question_page(question, self.rows, self.ledger, self.bound, groups_words(self.by, self.keys))
 
     def _rules(self, plan: Plan, *, found: bool = False) -> tuple[Rule, ...]:
         """What is bounded, clipped, dropped and found by rule; what is ``found`` by then, the release says itself."""

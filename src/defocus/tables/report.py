@@ -16,13 +16,20 @@ from defocus.privacy.numbers import at_most
 __all__ = ["page", "report"]
 
 _STYLE = """
-body{font:16px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#222;background:#fff}
-h1{font-size:1.7rem}h2{font-size:1.25rem;margin-top:2.5rem;border-top:1px solid #ddd;padding-top:1rem}
-table{border-collapse:collapse;margin:1rem 0;font-variant-numeric:tabular-nums}
-th,td{padding:.25rem .75rem;border-bottom:1px solid #e5e5e5;vertical-align:top}
-thead th{border-bottom:2px solid #2a7f76;text-align:right}thead th:first-child{text-align:left}
-img{max-width:100%;height:auto}details{margin:1rem 0}summary{cursor:pointer;color:#2a7f76}p{margin:.3rem 0}
+:root{color-scheme:light dark;--ink:#222;--paper:#fff;--rule:#ddd;--accent:#1f6c64}
+@media(prefers-color-scheme:dark){:root{--ink:#e8e8e8;--paper:#14181b;--rule:#3a4147;--accent:#6fc4ba}}
+@media print{:root{--ink:#000;--paper:#fff;--rule:#bbb;--accent:#000}details>summary{list-style:none}}
+body{font:16px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem}
+body{color:var(--ink);background:var(--paper)}
+h1{font-size:1.7rem}h2{font-size:1.25rem;margin-top:2.5rem;border-top:1px solid var(--rule);padding-top:1rem}
+h1,h2,p,td,caption{overflow-wrap:anywhere}
+table{border-collapse:collapse;margin:1rem 0;font-variant-numeric:tabular-nums}caption{padding:.25rem 0}
+th,td{padding:.25rem .75rem;border-bottom:1px solid var(--rule);vertical-align:top}
+thead th{border-bottom:2px solid var(--accent)}
+img{max-width:100%;height:auto}details{margin:1rem 0}summary{cursor:pointer;color:var(--accent)}p{margin:.3rem 0}
 """
+_WIDE, _NARROW = 760, 400
+"""How wide pictures are, in pixels: on most screens, and on narrow ones."""
 _MOST = 100
 """So many charges are listed at most."""
 
@@ -67,10 +74,10 @@ def page(answers: Answer | Iterable[Answer], *, title: str, ledger: Ledger | Non
 
 
 def _section(answer: Answer) -> str:
-    picture = plots.embedded(answer.plot(), f"picture of {escape(answer.question)}")
+    picture = answer.plot(width=_WIDE).tag(narrow=answer.plot(width=_NARROW))
     heading = answer.question if answer.receipt is None else answer.receipt.purpose
     return (
-        f"<h2>{escape(heading)}</h2><p>{escape(answer.question)}</p>{answer._repr_html_()}{picture}"
+        f"<h2>{escape(tables.line(heading))}</h2>{answer._repr_html_()}{picture}"
         f"<details open><summary>What this means</summary>{answer.explain(html=True)}</details>"
     )
 
@@ -94,6 +101,6 @@ def _budget(ledger: Ledger) -> str:
     return (
         f"<h2>Where the budget went</h2><p>{escape(f'{ledger.dataset}: {ledger.unit}; {ledger.budget}')}</p>"
         f"<p>Left: {escape(explanation.left(ledger.remaining()))}. {note}</p>"
-        f"{plots.embedded(picture, 'epsilon and delta left after each charge')}"
-        f"{html_table(heads, rows, right=[True, False, False, False, True, True])}"
+        f"{picture.tag()}"
+        f"{html_table(heads, rows, right=[True, False, False, False, True, True], caption='charges')}"
     )

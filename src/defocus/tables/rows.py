@@ -14,13 +14,13 @@ from sqlglot import exp
 
 from defocus.engines.engine import Engine
 from defocus.engines.files import Files
-from defocus.engines.schema import Column, Kind, Schema, lasting
+from defocus.engines.schema import Column, Kind, Schema, check_names, lasting
 from defocus.engines.sources import source
 from defocus.engines.syntax import column, named, quoted, rows_of, sub
 from defocus.errors import InvalidParameterError, SourceError, UnsupportedSqlError, WrongKindError, choice
 from defocus.tables.expressions import Expression, expression
 
-__all__ = ["Division", "Rows", "join_private", "join_public"]
+__all__ = ["Division", "Rows", "join_private", "join_public", "renamed"]
 
 
 _MOST_STEPS = 48
@@ -118,6 +118,21 @@ class Rows:
         words = [f"{name} is {value.text}" for name, value in derived.items()]
         return replace(self._then(select, list(derived.values()), words), schema=schema, counted=counted)
 
+    def renamed(self, names: Any) -> "Rows":
+        """The rows with other names for some columns."""
+        if not isinstance(names, Mapping) or not all(isinstance(new, str) and new.strip() for new in names.values()):
+            raise InvalidParameterError("Columns are renamed by a dict.", fix='pass {"dep_delay": "delay"}.')
+        for name in names:
+            self.schema.usable(name)
+        if self.division is not None and self.division.column in names:
+            raise InvalidParameterError(
+                f"{self.division.column!r:.60} divides the table into parts.", fix="rename another column."
+            )
+        called = {own: names.get(own, own) for own in self.schema.names}
+        check_names(called.values(), "the renamed table")
+        words = (*self.words, *(f"{old} is called {new}" for old, new in names.items()))
+        return replace(renamed(self, called), words=words, steps=self._after(1))
+
     def select(self, columns: Sequence[exp.Expression]) -> exp.Select:
         """The given expressions over rows that belong to somebody."""
         select = exp.select(*columns).from_(self._from(), copy=False)
@@ -174,8 +189,11 @@ class Rows:
 
 
 def _column(name: str, value: Expression) -> Column:
-    """A derived column, which remembers how much longer than the data its texts can be."""
-    return Column(name, value.kind, growth=value.growth) if value.kind is Kind.TEXT else Column(name, value.kind)
+    """A derived column, with what its form tells about its values and how much longer than the data texts can be."""
+    column = Column(name, value.kind, values=value.values, growth=value.growth if value.kind is Kind.TEXT else None)
+    if not value.kind.numeric or value.bounds is None or value.bounds[0] >= value.bounds[1]:
+        return column
+    return replace(column, low=value.bounds[0], high=value.bounds[1])
 
 
 def _refuse_long(schema: Schema) -> None:
@@ -200,19 +218,30 @@ def _levels(tree: exp.Expression) -> int:
 _HOW = ("left", "inner")
 
 
+def renamed(rows: Rows, names: Mapping[str, str]) -> Rows:
+    """The same rows with some columns only, under new names; the one that names the person must be among them."""
+    kept = [own for own in rows.schema if own.name in names]
+    relation = rows.select([named(column(one.name), names[one.name]) for one in kept])
+    schema = Schema(replace(one, name=names[one.name]) for one in kept)
+    unit = None if rows.unit is None else names[rows.unit]
+    return replace(rows, relation=relation, schema=schema, unit=unit, counted=None)
+
+
 def join_public(rows: Rows, other: Any, on: object, how: object) -> Rows:
     """The rows with the columns of a public table in which each key appears once.
 
     Every row then has at most one match, so it stays one row of the same person.
     """
-    names, side, steps = _on(on), choice("join", how, _HOW), rows.joinable()
+    pairs, side, steps = _on(on), choice("join", how, _HOW), rows.joinable()
+    names = list(pairs)
     opened = source(other)
     try:
         table = opened.engine.run(opened.relation)
     finally:
         opened.engine.close()
-    for name in names:
-        _matching(rows.schema.usable(name), opened.schema.usable(name))
+    for mine, theirs in pairs.items():
+        _matching(rows.schema.usable(mine), opened.schema.usable(theirs))
+    opened, table = _as_here(opened, table, pairs)
     if table.group_by(names).aggregate([]).num_rows != table.num_rows:
         raise SourceError(
             f"The public table has several rows for the same {', '.join(names)}, so one row would become many.",
@@ -231,7 +260,12 @@ def join_private(rows: Rows, other: Rows, on: object, how: object) -> Rows:
 
     A row may meet several of the same person's rows; bounds on contributions are held after the join.
     """
-    names, side = _on(on), choice("join", how, _HOW)
+    pairs, side = _on(on), choice("join", how, _HOW)
+    if any(mine != theirs for mine, theirs in pairs.items()):
+        called = {theirs: mine for mine, theirs in pairs.items()}
+        _refuse_taken(called, other.schema.names)
+        other = renamed(other, {own: called.get(own, own) for own in other.schema.names})
+    names = list(pairs)
     if rows.unit is None or other.unit is None or rows.unit not in names:
         raise InvalidParameterError(
             "Private tables can be joined only on the column that names the person in both.",
@@ -288,11 +322,40 @@ def _digest(table: pa.Table) -> str:
     return hashlib.sha256(sink.getvalue()).hexdigest()[:16]
 
 
-def _on(on: object) -> list[str]:
+def _on(on: object) -> dict[str, str]:
+    """The columns here, each with its partner in the other table."""
     names = [on] if isinstance(on, str) else on
-    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
-        raise InvalidParameterError("A join needs columns.", fix='pass on="department" or on=["ward", "year"].')
-    return list(dict.fromkeys(names))
+    same = [(name, name) for name in names] if isinstance(names, list) else []
+    listed = list(names.items()) if isinstance(names, Mapping) else same
+    if not listed or not all(isinstance(name, str) for pair in listed for name in pair):
+        raise InvalidParameterError(
+            "A join needs columns.",
+            fix='pass on="department", on=["ward", "year"], or on={"dest": "faa"} where the other table calls it so.',
+        )
+    pairs = dict(listed)
+    if len(set(pairs.values())) != len(pairs):
+        raise InvalidParameterError("A join has one column twice.", fix="give each column one partner.")
+    return pairs
+
+
+def _refuse_taken(called: Mapping[str, str], names: Sequence[str]) -> None:
+    """Refuse to call a column of another table as a different column there is called."""
+    for theirs, mine in called.items():
+        if mine != theirs and mine in names and mine not in called:
+            raise InvalidParameterError(
+                f"The other table has a column {mine!r:.60} besides {theirs!r:.60}.", fix="rename or drop one of them."
+            )
+
+
+def _as_here(opened: Any, table: pa.Table, pairs: Mapping[str, str]) -> tuple[Any, pa.Table]:
+    """A public table whose keys are called as they are here."""
+    called = {theirs: mine for mine, theirs in pairs.items()}
+    if all(mine == theirs for mine, theirs in pairs.items()):
+        return opened, table
+    _refuse_taken(called, opened.schema.names)
+    names = {own: called.get(own, own) for own in opened.schema.names}
+    schema = Schema(replace(own, name=names[own.name]) for own in opened.schema)
+    return replace(opened, schema=schema), table.rename_columns([names[own] for own in table.column_names])
 
 
 def _matching(mine: Column, theirs: Column) -> None:

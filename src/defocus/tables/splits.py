@@ -29,15 +29,15 @@ import numpy as np
 import numpy.typing as npt
 from sqlglot import exp
 
+from defocus.engines.schema import Kind, retyped
 from defocus.engines.schema import bounds as checked_bounds
-from defocus.engines.schema import retyped
 from defocus.engines.syntax import BIGINT, DOUBLE, decimal, mild, typed
 from defocus.errors import InvalidParameterError, NotDeclaredError, Number, WrongKindError, finite
 from defocus.tables.contribution import FIND
 from defocus.tables.expressions import Expression
 from defocus.tables.rows import Rows
 
-__all__ = ["PRESENCE", "Argument", "Split", "checked_text", "numeric"]
+__all__ = ["PRESENCE", "Argument", "Split", "apart", "checked_text", "numeric"]
 
 _LEAST = 2.0**-100
 _ROUNDINGS = 16
@@ -83,18 +83,20 @@ class Argument:
         return argument if low is None else argument.within(*checked_bounds(text, low, high))
 
     def declared(self, rows: Rows) -> Self:
-        """The argument with the bounds that were declared for its column, unless it has its own."""
-        numeric(rows, self.text)
+        """The argument with the bounds that follow from what was declared for its columns, unless it has its own."""
+        if self.low is None and not self.find and rows.values(self.text).kind is Kind.BOOLEAN:
+            column = exp.column(self.text, quoted=True).sql("duckdb") if self.text in rows.schema else self.text
+            return replace(self, text=f"CAST(({column}) AS BIGINT)").within(0, 1)
+        value = numeric(rows, self.text)
         if self.find or self.low is not None:
             return self
-        declared = rows.schema.get(self.text)
-        if declared is None or declared.low is None:
+        if value.bounds is None:
             raise NotDeclaredError(
                 f"Nobody declared between which bounds {self.text!r:.60} lies.",
                 fix="give them without looking at the data, as in mean(column, low, high); declare them for the column;"
                 ' or pass bounds="find" to pay for finding them.',
             )
-        return self.within(declared.low, declared.high)
+        return self.within(*checked_bounds(self.text, *apart(*value.bounds)))
 
     def within(self, low: Any, high: Any) -> Self:
         """The argument with these bounds, which hold what stands for a missing value."""
@@ -234,14 +236,22 @@ def checked_text(column: object) -> str:
     return column
 
 
-def numeric(rows: Rows, text: str) -> None:
-    """Refuse an expression that does not give numbers."""
-    kind = rows.values(text).kind
-    if not kind.numeric:
+def numeric(rows: Rows, text: str) -> Expression:
+    """The expression, which must give numbers."""
+    value = rows.values(text)
+    if not value.kind.numeric:
         raise WrongKindError(
-            f"{text!r:.60} is of kind {kind}, but this needs numbers.",
-            fix=f'convert it, "CAST({text:.60} AS DOUBLE)"{retyped(text, kind)}.',
+            f"{text!r:.60} is of kind {value.kind}, but this needs numbers.",
+            fix=f'convert it, "CAST({text:.60} AS DOUBLE)"{retyped(text, value.kind)}.',
         )
+    return value
+
+
+def apart(low: Any, high: Any) -> tuple[Any, Any]:
+    """Bounds that differ, also around a constant."""
+    if low < high:
+        return low, high
+    return (0, high) if high > 0 else (low, 0 if low < 0 else 1)
 
 
 def _product(

@@ -148,7 +148,7 @@ class Survival(Reading):
             columns=columns,
             threshold=None,
             things=("point", "points"),
-            figure="bars" if self.by is not None else "series",
+            figure="series",
             notes=(*answer.notes, *notes),
         )
 

@@ -12,6 +12,7 @@ from defocus.noise import Bits
 from defocus.tables.aggregates import Aggregate
 from defocus.tables.contribution import DEFAULT_ROWS, Bound, fitting
 from defocus.tables.cubes import Cube
+from defocus.tables.display import columns_page, groups_words, question_page
 from defocus.tables.examples import Examples, examples_of
 from defocus.tables.grouping_sets import GroupingSets
 from defocus.tables.hierarchy import leaves, unprotected
@@ -96,6 +97,10 @@ class Table:
         """
         return replace(self, rows=derived(self.rows, columns))
 
+    def rename(self, names: Mapping[str, str]) -> "Table":
+        """The same table with other names for some columns: ``rename({"dep_delay": "delay"})``."""
+        return replace(self, rows=self.rows.renamed(names))
+
     def per_person(self, *by: str, **features: str) -> "Table":
         """One row for each person, with features of all rows of that person; for ``by``, for each of these values.
 
@@ -117,13 +122,14 @@ class Table:
             )
         return replace(self, rows=self.others[name], name=name, contribution=None)
 
-    def join(self, other: Any, *, on: str | list[str], how: str = "left") -> "Table":
+    def join(self, other: Any, *, on: str | list[str] | Mapping[str, str], how: str = "left") -> "Table":
         """Columns of another table: a public one that has each key once, or a private one of the same people.
 
         Args:
             other: the name of a table that was opened beside this one, what :meth:`other` returned, or a public
                 table: a path or a frame.
-            on: the columns that both have. For a private table the one that names the person must be among them.
+            on: the columns that both have, or where they are called otherwise there, ``{"dest": "faa"}``. For a private
+                table the one that names the person must be among them.
             how: ``left`` keeps rows without a match, ``inner`` drops them.
         """
         if isinstance(other, str) and other in self.others:
@@ -414,6 +420,9 @@ class Table:
         columns = ", ".join(f"{column.name} ({column.kind})" for column in self.schema)
         return "\n".join([f"{self.name}: {columns}", *whats_left(self.rows.division, self.ledger)])
 
+    def _repr_html_(self) -> str:
+        return columns_page(self.name, self.rows, self.ledger, _bounded(self))
+
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
@@ -461,6 +470,10 @@ class Grouped:
     def __repr__(self) -> str:
         groups = "groups to be found" if self.keys is None else f"{self.keys.number} groups"
         return f"Grouped({self.table.name!r} by {', '.join(self.by)}: {groups})"
+
+    def _repr_html_(self) -> str:
+        table, groups = self.table, groups_words(self.by, self.keys)
+        return question_page(f"{table.name}, in groups", table.rows, table.ledger, _bounded(table), groups)
 
 
 def _named(unnamed: Sequence[object], aggregates: Mapping[str, Aggregate]) -> Mapping[str, Aggregate]:

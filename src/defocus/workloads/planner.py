@@ -13,6 +13,7 @@ from typing import Any, final
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # it has no types of its own
 
+from defocus.answers.progress import shown
 from defocus.errors import (
     CannotCalibrateError,
     InvalidParameterError,
@@ -148,7 +149,8 @@ def plan(
         total: a public bound on how many records there are. Privacy does not rest on it; answers about more
             records may wrap around.
         strategy: a strategy to use instead of searching for one, made by ``workloads.strategy``.
-        progress: called now and then with a rough percentage of the search that is done.
+        progress: called now and then with a rough percentage of the search that is done; without it, a terminal or
+            notebook shows a bar for what takes more than two seconds.
 
     >>> from defocus import workloads as w
     >>> found = w.plan(w.prefix(64), epsilon=1, delta=1e-6, noise="gaussian")
@@ -175,8 +177,7 @@ def plan(
     covers(protected, held)
     if strategy is not None:
         _fitting(strategy, workload)
-    kinds, tell = _kinds(noise, price, aim), percentages(progress)
-    asked = _one_table(workload)
+    kinds, asked = _kinds(noise, price, aim), _one_table(workload)
 
     def planned(kind: str, tell: Tell) -> Plan:
         design = best_design(asked, kind, aim, tell) if strategy is None else strategy.design(asked.sizes, kind)
@@ -186,14 +187,15 @@ def plan(
         measurement = Measurement(chosen, law, design.name, fingerprint(chosen.content(), asked.content()))
         return Plan(asked, price, measurement, law.variance / float(law.sensitivity) ** 2, protected, held, aim)
 
-    with threadpool_limits(1):
+    with shown(progress, "planning") as told, threadpool_limits(1):
+        tell = percentages(told)
         plans = [planned(kind, part(tell, i / len(kinds), (i + 0.9) / len(kinds))) for i, kind in enumerate(kinds)]
         best = plans[0]
         if len(plans) > 1:
             best = min(
                 plans, key=lambda candidate: candidate.error.total if aim == "total" else candidate.error.largest
             )
-    tell(1.0)
+        tell(1.0)
     return best
 
 

@@ -165,6 +165,32 @@ def truncated(unit: str, x: Any) -> Any:
     return datetime(x.year, x.month, x.day, *keep[unit])
 
 
+def later(x: Any, number: int, unit: str) -> datetime | None:
+    """The moment so many units later; a day that a month lacks is its last."""
+    at: datetime = order(x)
+    months = {"year": 12, "quarter": 3, "month": 1}
+    if unit not in months:
+        try:
+            return at + timedelta(**{f"{unit}s": number})
+        except OverflowError:
+            return None
+    year, month = divmod(at.year * 12 + at.month - 1 + number * months[unit], 12)
+    if not 1 <= year <= 9999:
+        return None
+    return at.replace(year=year, month=month + 1, day=min(at.day, calendar.monthrange(year, month + 1)[1]))
+
+
+def days_later(x: date, number: int) -> date | None:
+    moved = later(x, number, "day")
+    return None if moved is None else moved.date()
+
+
+def formatted(x: Any, text: str) -> str:
+    at = order(x)
+    parts = {"Y": f"{at.year:04d}", "B": at.strftime("%B"), "-d": str(at.day), "%": "%"}
+    return re.sub(r"%(-?.)", lambda found: parts.get(found[1]) or at.strftime(found[0]), text)
+
+
 def index(unit: str, x: Any) -> int:
     """How many boundaries of the unit lie before a moment."""
     days = date(x.year, x.month, x.day).toordinal() - 1
@@ -174,7 +200,6 @@ def index(unit: str, x: Any) -> int:
         "year": x.year,
         "quarter": x.year * 4 + (x.month - 1) // 3,
         "month": x.year * 12 + x.month,
-        "week": days // 7,
         "day": days,
         "hour": seconds // 3600,
         "minute": seconds // 60,
@@ -256,6 +281,13 @@ STRICT: dict[str, tuple[str, Callable[..., Any]]] = {
     "length": ("LENGTH({0})", len),
     "||": ("({0} || {1})", lambda a, b: a + b),
     "starts_with": ("STARTS_WITH({0}, {1})", lambda a, b: a.startswith(b)),
+    "contains": ("CONTAINS({0}, {1})", lambda a, b: b in a),
+    "position": ("POSITION({1} IN {0})", lambda a, b: a.find(b) + 1),
+    "days between": ("({0} - {1})", lambda a, b: (a - b).days),
+    "last day": ("LAST_DAY({0})", lambda x: date(x.year, x.month, calendar.monthrange(x.year, x.month)[1])),
+    "month name": ("MONTHNAME({0})", lambda x: calendar.month_name[x.month]),
+    "day name": ("DAYNAME({0})", lambda x: calendar.day_name[x.weekday()]),
+    "cut": ("TRUNC({0})", lambda x: float(math.trunc(x)) if isinstance(x, float) and math.isfinite(x) else x),
 }
 
 WITH_CONSTANTS: dict[str, tuple[str, Callable[..., Any]]] = {
@@ -267,6 +299,10 @@ WITH_CONSTANTS: dict[str, tuple[str, Callable[..., Any]]] = {
     "replace": ("REPLACE({0}, {1}, {2})", lambda x, old, new: x.replace(old, new)),
     "like": ("({0} LIKE {1})", like),
     "not like": ("({0} NOT LIKE {1})", lambda x, pattern: not like(x, pattern)),
+    "ilike": ("({0} ILIKE {1})", lambda x, pattern: like(x.lower(), pattern.lower())),
+    "ends_with": ("ENDS_WITH({0}, {1})", lambda x, end: x.endswith(end)),
+    "strftime": ("STRFTIME({0}, {1})", formatted),
+    "days later": ("({0} + {1})", days_later),
     "extract": ("EXTRACT({1} FROM {0})", lambda x, unit: part(unit, x)),
     "trunc": ("DATE_TRUNC({1}, {0})", lambda x, unit: truncated(unit, x)),
 }
@@ -305,6 +341,7 @@ WRITTEN: dict[str, Callable[..., str]] = {
     "cast": lambda x, kind: f"CAST({write(x)} AS {kind})",
     "extract": lambda x, unit: f"EXTRACT({unit} FROM {write(x)})",
     "date_diff": lambda unit, a, b: f"DATE_DIFF('{unit}', {write(a)}, {write(b)})",
+    "later": lambda x, number, unit: f"({write(x)} {'+' if number >= 0 else '-'} INTERVAL {abs(number)} {unit})",
     "in": lambda x, values: f"({write(x)} IN ({', '.join(quoted(v) for v in values)}))",
     "between": lambda x, low, high: f"({write(x)} BETWEEN {write(low)} AND {write(high)})",
     "is null": lambda x: f"({write(x)} IS NULL)",
@@ -392,7 +429,14 @@ def casted(row: Row, a: Tree, kind: str) -> Any:
 
 def difference(row: Row, unit: str, a: Tree, b: Tree) -> int | None:
     x, y = value(a, row), value(b, row)
-    return None if x is None or y is None else index(unit, y) - index(unit, x)
+    if x is None or y is None:
+        return None
+    return math.trunc((index("day", y) - index("day", x)) / 7) if unit == "week" else index(unit, y) - index(unit, x)
+
+
+def moved(row: Row, a: Tree, number: int, unit: str) -> datetime | None:
+    x = value(a, row)
+    return None if x is None else later(x, number, unit)
 
 
 LAZY: dict[str, Callable[..., Any]] = {
@@ -410,4 +454,5 @@ LAZY: dict[str, Callable[..., Any]] = {
     "concat": lambda row, *parts: "".join(value(p, row) or "" for p in parts),
     "cast": casted,
     "date_diff": difference,
+    "later": moved,
 }

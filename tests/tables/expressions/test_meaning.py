@@ -81,6 +81,8 @@ ORDERED = [Kind.INTEGER, Kind.NUMBER, Kind.TEXT, Kind.DATE, Kind.TIMESTAMP]
 PATTERNS = st.text("aAé%_'", max_size=5)
 UNITS = ["year", "quarter", "month", "week", "day"]
 TIMES = ["hour", "minute", "second"]
+FORMATS = ["%Y-%m-%d", "%H:%M:%S", "%B %-d, %Y", "%b %a 100%%", "%A %j", "x"]
+STEPS = st.sampled_from([0, 1, -1, 3, -3, 12, -12, 13, 29, -366, 1000])
 
 
 @st.composite
@@ -119,7 +121,9 @@ def trees(draw: st.DrawFn, kind: Kind, depth: int = 3) -> tuple[Any, ...]:  # no
             lambda: ("between", sub(ordered), sub(ordered), sub(ordered)),
             lambda: ("in", sub(ordered), draw(st.lists(CONSTANTS[ordered] | st.none(), min_size=1, max_size=3))),
             lambda: (draw(st.sampled_from(["like", "not like"])), sub(Kind.TEXT), draw(PATTERNS)),
-            lambda: ("starts_with", sub(Kind.TEXT), sub(Kind.TEXT)),
+            lambda: (draw(st.sampled_from(["starts_with", "contains"])), sub(Kind.TEXT), sub(Kind.TEXT)),
+            lambda: ("ilike", sub(Kind.TEXT), draw(PATTERNS)),
+            lambda: ("ends_with", sub(Kind.TEXT), draw(st.text("aAé漢😀", max_size=2))),
             lambda: ("cast", sub(Kind.INTEGER), "BOOLEAN"),
         ]
     if kind in {Kind.INTEGER, Kind.NUMBER}:
@@ -130,7 +134,7 @@ def trees(draw: st.DrawFn, kind: Kind, depth: int = 3) -> tuple[Any, ...]:  # no
             lambda: ("negate", ("column", draw(st.sampled_from(leaves)))),
             lambda: ("abs", sub(kind)),
             lambda: ("floor", sub(kind)),
-            lambda: ("ceil", sub(kind)),
+            lambda: (draw(st.sampled_from(["ceil", "cut"])), sub(kind)),
             lambda: ("round", sub(kind), digits),
         ]
     if kind is Kind.INTEGER:
@@ -141,6 +145,8 @@ def trees(draw: st.DrawFn, kind: Kind, depth: int = 3) -> tuple[Any, ...]:  # no
             lambda: ("bucket", sub(kind), abs(divisor)),
             lambda: ("sign", sub(number)),
             lambda: ("length", sub(Kind.TEXT)),
+            lambda: ("position", sub(Kind.TEXT), sub(Kind.TEXT)),
+            lambda: ("days between", sub(Kind.DATE), sub(Kind.DATE)),
             lambda: ("cast", sub(draw(st.sampled_from([Kind.NUMBER, Kind.BOOLEAN]))), "BIGINT"),
             lambda: ("cast", ("column", "spelled"), "BIGINT"),
             lambda: ("extract", sub(moment), draw(st.sampled_from([units, "dow", "isodow", "doy"]))),
@@ -170,17 +176,22 @@ def trees(draw: st.DrawFn, kind: Kind, depth: int = 3) -> tuple[Any, ...]:  # no
                 draw(st.sampled_from(["", "b''"])),
             ),
             lambda: ("cast", sub(draw(st.sampled_from([Kind.INTEGER, Kind.BOOLEAN, Kind.DATE]))), "TEXT"),
+            lambda: (draw(st.sampled_from(["month name", "day name"])), sub(moment)),
+            lambda: ("strftime", sub(moment), draw(st.sampled_from(FORMATS))),
         ]
     if kind is Kind.DATE:
         choices += [
             lambda: ("trunc", sub(kind), draw(st.sampled_from(UNITS))),
             lambda: ("cast", sub(Kind.TIMESTAMP), "DATE"),
             lambda: ("cast", ("column", "spelled"), "DATE"),
+            lambda: ("days later", sub(kind), draw(STEPS)),
+            lambda: ("last day", sub(moment)),
         ]
     if kind is Kind.TIMESTAMP:
         choices += [
             lambda: ("trunc", sub(kind), draw(st.sampled_from(UNITS + TIMES))),
             lambda: ("cast", sub(Kind.DATE), "TIMESTAMP"),
+            lambda: ("later", sub(moment), draw(STEPS), draw(st.sampled_from(UNITS + TIMES))),
         ]
     made: tuple[Any, ...] = draw(st.sampled_from(choices))()
     return made

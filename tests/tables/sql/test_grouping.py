@@ -91,6 +91,7 @@ def test_invariants_are_asked_for_beside_the_text(stays: Table) -> None:
     answer = query.release(epsilon=0.1)
     totals = {key: n for key, year, n in shown(answer) if year == "all"}
     assert totals == {"A": 40, "B": 60, "all": 100}
+    assert "exact, not protected: the totals of all and ward" in str(stays.ledger.history())
 
 
 def test_rollup_of_another_dialect(stays: Table) -> None:

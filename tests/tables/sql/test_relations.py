@@ -18,6 +18,13 @@ FEMALE = "(SELECT patient AS who, sex AS ward FROM patients WHERE sex = 'f')"
     ("text", "count"),
     [
         ("FROM visits JOIN patients USING (patient)", 60),
+        ("FROM visits NATURAL JOIN patients WHERE sex = 'm'", 30),
+        ("FROM visits v, patients p WHERE v.patient = p.patient AND p.sex = 'm'", 30),
+        ("FROM visits v CROSS JOIN patients p WHERE p.patient = v.patient AND sex = 'm'", 30),
+        ("FROM visits v, wards w, patients p WHERE w.ward = v.ward AND p.patient = v.patient AND beds > 10", 40),
+        ("FROM wards JOIN visits USING (ward) WHERE building = 'north'", 40),
+        ("FROM wards w RIGHT JOIN visits v ON w.ward = v.ward", 60),
+        ("FROM wards w, visits v WHERE v.ward = w.ward AND beds = 30", 20),
         ("FROM visits v JOIN patients p ON v.patient = p.patient", 60),
         ("FROM visits v JOIN patients p ON p.patient = v.patient WHERE p.sex = 'm'", 30),
         ("FROM visits v INNER JOIN patients p ON (p.patient = v.patient) WHERE sex = 'm'", 30),

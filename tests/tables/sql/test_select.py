@@ -234,3 +234,11 @@ def test_purposes_of_the_owner_bind_sql_too() -> None:
         with pytest.raises(InvalidParameterError, match="named purposes only"):
             table.sql("SELECT COUNT(*) FROM visits", epsilon=1)
         assert table.sql("SELECT COUNT(*) FROM visits", epsilon=1, purpose="planning").receipt.purpose == "planning"
+
+
+def test_rows_for_which_no_branch_of_a_case_holds_are_a_group_as_in_sql(visits: Table) -> None:
+    text = "SELECT CASE WHEN ward = 'A' THEN 'first' WHEN ward = 'B' THEN NULL END AS k, COUNT(*) AS n FROM visits"
+    assert exact(visits, f"{text} GROUP BY k ORDER BY n") == {"k": ["first", None], "n": [20, 40]}
+    assert exact(visits, f"{text} WHERE ward = 'A' GROUP BY k", keys=["first"]) == {"k": ["first"], "n": [20]}
+    whole = "SELECT CASE WHEN ward = 'A' THEN 1 ELSE 2 END AS k, COUNT(*) AS n FROM visits GROUP BY k ORDER BY k"
+    assert exact(visits, whole) == {"k": [1, 2], "n": [20, 40]}

@@ -130,6 +130,11 @@ def _between_moments(node: exp.DateDiff, _: Kinds) -> exp.Expression:
     return fill(f"CAST(({seconds}) / {_SECONDS[unit]} AS BIGINT)", a=node.this, b=node.expression)
 
 
+def _later(node: exp.DateAdd, _: Kinds) -> exp.Expression:
+    """A moment so many units later."""
+    return fill(f"a + INTERVAL '{int(constant(node.expression) or 0)} {node.args['unit'].name}'", a=node.this)
+
+
 _RULES: dict[type[exp.Expression], Rule] = {
     exp.Add: _arithmetic(floats.add),
     exp.Sub: _arithmetic(floats.sub),
@@ -147,4 +152,5 @@ _RULES: dict[type[exp.Expression], Rule] = {
     exp.Literal: _literal,
     exp.SHA2: _hash,
     exp.DateDiff: _between_moments,
+    exp.DateAdd: _later,
 }

@@ -121,6 +121,11 @@ def _between_moments(node: exp.DateDiff, _: Kinds) -> exp.Expression:
     return _call("TIMESTAMPDIFF", exp.var(unit), node.expression, node.this)
 
 
+def _later(node: exp.DateAdd, _: Kinds) -> exp.Expression:
+    """A moment so many units later."""
+    return _call("TIMESTAMPADD", exp.var(node.args["unit"].name), node.expression, node.this)
+
+
 def _length(node: exp.Length, _: Kinds) -> exp.Expression:
     return exp.cast(_call("CHAR_LENGTH", node.this), "bigint")
 
@@ -156,6 +161,7 @@ _RULES: dict[type[exp.Expression], Rule] = {
     exp.Upper: _changed_case,
     exp.TimestampTrunc: _start,
     exp.DateDiff: _between_moments,
+    exp.DateAdd: _later,
     exp.Length: _length,
     exp.Window: _window,
     exp.Sum: _sum,

@@ -334,10 +334,10 @@ class Coefficients(Answer):
             return column.interval(confidence)
         return self.inference.ends(float(probability("confidence", confidence, zero=False, one=False)))
 
-    def _drawn(self, chosen: Sequence[AnswerColumn]) -> Any:
+    def _drawn(self, chosen: Sequence[AnswerColumn], look: plots.Look) -> Any:
         """A panel for each, since their units differ."""
         return plots.points(
-            [plain(name, widest=24) for name in self.features], [chosen[0].taken([i]) for i in range(len(self))]
+            [plain(name, widest=24) for name in self.features], [chosen[0].taken([i]) for i in range(len(self))], look
         )
 
 

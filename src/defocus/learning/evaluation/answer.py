@@ -299,31 +299,36 @@ class EvaluationAnswer(Answer):
                     fix="pass groups= and group_names=." if what == "groups" else "read another view of it.",
                 )
 
-    def _drawn(self, chosen: Sequence[AnswerColumn]) -> Any:
+    def _drawn(self, chosen: Sequence[AnswerColumn], look: plots.Look) -> Any:
         """Of scores, the ROC curve of two classes and the calibration; else the measures."""
         layout = self.layout
         if not layout.buckets or layout.kind == "labels" or len(chosen) < len(self.columns):
-            return plots.points([each.name for each in chosen], chosen)
-        figure = plots.blank(9 if len(layout.classes) == 2 else 5, 4.2)
-        panels = list(figure.subplots(1, 2 if len(layout.classes) == 2 else 1, squeeze=False)[0])
+            return plots.points([each.name for each in chosen], chosen, look)
+        number = 2 if len(layout.classes) == 2 else 1
+        beside = 1 if look.width < 560 else number
+        figure = look.paper(420 * number // beside)
+        panels = figure.subplots(number // beside, beside, squeeze=False).ravel().tolist()
         if len(panels) == 2:
             recall, false = self.roc["recall"], self.roc["false_positive_rate"]
+            low, high = self.roc.interval(look.confidence, column="recall")
             axes = panels.pop(0)
-            axes.fill_between(false.values, recall.low, recall.high, color=plots.PALE, linewidth=0)
+            band = {"facecolor": plots.PALE, "edgecolor": plots.TEAL, "linewidth": 0.5}
+            axes.fill_between(false.values, low, high, **band)
             axes.plot(false.values, recall.values, color=plots.TEAL)
             axes.set(xlabel="false positive rate", ylabel="recall")
         view = self.calibration
         middle = (np.array(view.keys["score from"]) + np.array(view.keys["to"])) / 2
         found = view["share"]
+        low, high = view.interval(look.confidence, column="share")
         known = np.isfinite(found.values)
-        reach = [(found.values - found.low)[known], (found.high - found.values)[known]]
+        reach = [(found.values - low)[known], (high - found.values)[known]]
         panels[0].errorbar(middle[known], found.values[known], yerr=reach, fmt="o", color=plots.TEAL, ecolor=plots.DARK)
         panels[0].set(xlabel="score", ylabel="share")
         for axes in figure.axes:
             axes.plot([0, 1], [0, 1], color=plots.DARK, linewidth=0.8, linestyle=":")
             axes.set(xlim=(0, 1), ylim=(0, 1))
             axes.grid(visible=True, alpha=0.3)
-        figure.supxlabel("95 % intervals of noise and sampling", fontsize=7)
+        figure.supxlabel(f"{look.intervals} of noise and sampling", fontsize=8)
         return figure
 
 

@@ -17,10 +17,11 @@ What happens at the edges, the same for every row:
 * ``x / 0``, ``x // 0``, ``x % 0``, ``POWER(0, -1)``, ``SQRT(-1)`` and ``LN(0)`` are NULL.
 * A cast of something that cannot be read is NULL; a cast of a float to an integer takes the nearest, ties to even.
 * Dates and times outside the years 1 to 9999 are NULL.
-* ``DATE_DIFF`` counts the boundaries that were crossed; weeks begin on Monday; ``dow`` is 0 on Sunday.
+* ``DATE_DIFF`` counts the boundaries that were crossed, but for weeks, which are whole days divided by 7; ``dow`` is
+  0 on Sunday. A date and an interval make a moment; a day that a month lacks is its last.
 """
 
-from defocus.tables.expressions.reader import Expression, expression, typed
+from defocus.tables.expressions.reader import Expression, expression, squeezed, typed
 from defocus.tables.expressions.terms import constant
 
-__all__ = ["Expression", "constant", "expression", "typed"]
+__all__ = ["Expression", "constant", "expression", "squeezed", "typed"]

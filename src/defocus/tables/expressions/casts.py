@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from defocus.engines.schema import Kind
 from defocus.errors import UnsupportedSqlError, WrongKindError
-from defocus.tables.expressions.guards import attempt, cast, double, in_calendar, integer
+from defocus.tables.expressions.guards import attempt, cast, double, in_calendar, integer, kept, settled
 from defocus.tables.expressions.operators import Handler, Read
 from defocus.tables.expressions.parser import only
 from defocus.tables.expressions.terms import Term, made, moment, of
@@ -29,8 +29,10 @@ _KINDS = {
 def _cast(node: exp.Expression, read: Read) -> Term:
     """CAST, TRY_CAST, ``::`` and the literals DATE '...' and TIMESTAMP '...'."""
     only(node, "this", "to", "safe")
-    kind = _wanted(node.args["to"])
-    x = read(node.this)
+    x, to = read(node.this), node.args["to"]
+    if to.this is _DType.DECIMAL and to.expressions and x.kind in {None, Kind.INTEGER, Kind.NUMBER}:
+        return _decimal(to, x)
+    kind = _wanted(to)
     if x.kind is None:
         return of(None, kind)
     if x.kind is kind:
@@ -39,6 +41,21 @@ def _cast(node: exp.Expression, read: Read) -> Term:
     if ways is None:
         raise WrongKindError(f"A cast from {x.kind} to {kind} differs between engines.", fix=_remedy(x.kind, kind))
     return ways(x)
+
+
+def _decimal(to: exp.DataType, x: Term) -> Term:
+    """A number rounded to so many digits behind the point, and NULL where it has too many before it."""
+    size = [part.name for part in to.expressions]
+    if not all(one.isdecimal() for one in size) or len(size) > 2:
+        raise _unknown(to)
+    width, digits = int(size[0]), int(size[1]) if len(size) > 1 else 0
+    if not 0 <= digits <= min(width, 15) or not 1 <= width <= 38:
+        raise _unknown(to)
+    number = settled(of(None, Kind.NUMBER) if x.kind is None else double(x))
+    places = {"decimals": of(digits, Kind.INTEGER).sql} if digits else {}
+    rounded = made(Kind.NUMBER, exp.Round(this=number.sql, **places), number, infinite=number.infinite)
+    limit = of(10.0 ** (width - digits), Kind.NUMBER)
+    return kept(rounded, exp.LT(this=exp.Abs(this=rounded.sql.copy()), expression=limit.sql))
 
 
 def _day(x: Term) -> Term:
@@ -76,12 +93,16 @@ _WAYS: dict[tuple[Kind, Kind], Callable[[Term], Term]] = {
 def _wanted(to: exp.DataType) -> Kind:
     kind = _KINDS.get(to.this)
     if kind is None or to.expressions or to.args.get("nested"):
-        raise UnsupportedSqlError(
-            f"A cast to {to.sql('duckdb')[:40]}",
-            why="values are read as six kinds, without lengths or scales",
-            fix="cast to BOOLEAN, BIGINT, DOUBLE, TEXT, DATE or TIMESTAMP; ROUND(x, 2) and LEFT(x, 10) shorten.",
-        )
+        raise _unknown(to)
     return kind
+
+
+def _unknown(to: exp.DataType) -> UnsupportedSqlError:
+    return UnsupportedSqlError(
+        f"A cast to {to.sql('duckdb')[:40]}",
+        why="values are read as six kinds, without lengths",
+        fix="cast to BOOLEAN, BIGINT, DOUBLE, DECIMAL(10, 2), TEXT, DATE or TIMESTAMP; LEFT(x, 10) shortens.",
+    )
 
 
 def _remedy(given: Kind, wanted: Kind) -> str:

@@ -61,6 +61,16 @@ def _rounded(node: exp.Round, read: Read) -> Term:
     return integer(term) if a.kind is Kind.INTEGER else term
 
 
+def _cut(node: exp.Trunc, read: Read) -> Term:
+    """TRUNC: the whole number next to it on the side of zero."""
+    only(node, "this")
+    a = numeric("TRUNC", read(node.this))
+    if a.kind is Kind.INTEGER:
+        return a
+    x = settled(a)
+    return made(Kind.NUMBER, exp.Trunc(this=x.sql), x, infinite=x.infinite)
+
+
 def _square_root(node: exp.Sqrt, read: Read) -> Term:
     only(node, "this")
     x = _where("SQRT", node.this, read, exp.GTE)
@@ -148,6 +158,7 @@ NUMBERS: dict[type[exp.Expression], Handler] = {
     exp.Floor: _to_whole,
     exp.Ceil: _to_whole,
     exp.Round: _rounded,
+    exp.Trunc: _cut,
     exp.Sqrt: _square_root,
     exp.Ln: _logarithm,
     exp.Log: _logarithm,

@@ -4,18 +4,30 @@ Hostile text ends quickly, before anything recursive looks at it. A refusal says
 """
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, final
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ErrorLevel, SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from defocus.errors import InvalidParameterError, UnsupportedSqlError
 
-__all__ = ["EXPRESSIONS", "QUERIES", "Limits", "only", "parsed", "refusal", "refuse_unwritable"]
+__all__ = [
+    "EXPRESSIONS",
+    "QUERIES",
+    "Limits",
+    "at",
+    "called",
+    "noted",
+    "only",
+    "parsed",
+    "refusal",
+    "refuse_unwritable",
+]
 
 
 _CLOCK = (
@@ -25,11 +37,12 @@ _CLOCK = (
 _NESTED = ("only numbers, text, dates and truth values are read", "take the value out before the table is opened.")
 _ONE_ROW = "an expression is about one row, and this looks at others"
 _BYTES = ("its meaning differs between engines", "write plain text in single quotes, doubling each quote within.")
-_PATTERN = ("patterns differ between engines", "use LIKE with a constant pattern, or LOWER(x) LIKE '...'.")
+_PATTERN = ("patterns differ between engines", "use LIKE or ILIKE with a constant pattern, or CONTAINS(x, '...').")
 _NAMES = (
     "CASE WHEN, CAST, COALESCE, NULLIF, LEAST, GREATEST, IF, ABS, ROUND, FLOOR, CEIL, SQRT, LN, LOG10, EXP, POWER,"
-    " SIGN, MOD, BUCKET, LOWER, UPPER, TRIM, LTRIM, RTRIM, LENGTH, SUBSTRING, CONCAT, REPLACE, LEFT, RIGHT,"
-    " STARTS_WITH, YEAR, QUARTER, MONTH, WEEK, DAY, HOUR, MINUTE, SECOND, EXTRACT, DATE_TRUNC, DATE_DIFF"
+    " SIGN, MOD, TRUNC, BUCKET, LOWER, UPPER, TRIM, LTRIM, RTRIM, LENGTH, SUBSTRING, CONCAT, REPLACE, LEFT, RIGHT,"
+    " STARTS_WITH, ENDS_WITH, CONTAINS, POSITION, YEAR, QUARTER, MONTH, WEEK, DAY, HOUR, MINUTE, SECOND, EXTRACT,"
+    " DATE_TRUNC, DATE_DIFF, DATE_ADD, LAST_DAY, STRFTIME, MONTHNAME, DAYNAME"
 )
 
 _CONSTRUCTS: tuple[tuple[tuple[type[Any], ...], str, str, str], ...] = (
@@ -80,9 +93,9 @@ _CONSTRUCTS: tuple[tuple[tuple[type[Any], ...], str, str, str], ...] = (
     ),
     ((exp.Lambda, exp.Kwarg), "A lambda or a named argument", "functions take values here", "write the values."),
     ((exp.Collate,), "A collation", "text is compared by its bytes", "compare LOWER(x) with a lower-case constant."),
-    ((exp.Interval,), "An interval", "engines add intervals differently", "use DATE_DIFF('day', a, b) and a constant."),
+    ((exp.Interval,), "An interval alone", "it is added to a date", "write d + INTERVAL 1 DAY, say."),
     ((exp.AtTimeZone,), "A time zone", "moments are read in UTC", "convert the column before the table is opened."),
-    ((exp.RegexpLike, exp.SimilarTo, exp.Glob, exp.ILike), "A regular expression, GLOB or ILIKE", *_PATTERN),
+    ((exp.RegexpLike, exp.SimilarTo, exp.Glob), "A regular expression or GLOB", *_PATTERN),
     ((exp.ByteString, exp.RawString, exp.National, exp.HexString, exp.BitString), "A special literal", *_BYTES),
     ((exp.Alias, exp.PropertyEQ), "An alias", "an expression has no name", "name it in derive(name=...)."),
     ((exp.DDL, exp.DML, exp.Command, exp.Drop), "A statement", "only expressions are read", "write age >= 18, say."),
@@ -101,7 +114,7 @@ def only(node: exp.Expression, *names: str) -> None:
     for name, value in node.args.items():
         if name not in names and value not in (None, False, []):
             raise UnsupportedSqlError(
-                f"{_called(node)} with {name.upper().replace('_', ' ')}",
+                f"{called(node)} with {name.upper().replace('_', ' ')}",
                 why="this form of it is not understood",
                 fix=f"leave out {name.replace('_', ' ')}.",
             )
@@ -109,7 +122,7 @@ def only(node: exp.Expression, *names: str) -> None:
 
 def refusal(node: exp.Expression) -> UnsupportedSqlError:
     """Why a node is not allowed, and what to do."""
-    name = node.name if isinstance(node, exp.Anonymous) else _called(node)
+    name = called(node)
     if name.lower() in _CLOCK_NAMES:
         return UnsupportedSqlError(f"The function {name.upper()}", why=_CLOCK[0], fix=_CLOCK[1])
     if name.lower() in _AGGREGATE_NAMES or isinstance(node, exp.AggFunc):
@@ -132,8 +145,42 @@ def refusal(node: exp.Expression) -> UnsupportedSqlError:
     )
 
 
-def _called(node: exp.Expression) -> str:
-    return node.sql_name() if isinstance(node, exp.Func) else str(node.key).upper()
+def called(node: exp.Expr) -> str:
+    """What the user wrote for a function, where the parser has another word for it."""
+    if isinstance(node, exp.Anonymous):
+        return str(node.name)[:40]
+    if isinstance(node, exp.GroupConcat):
+        return "STRING_AGG"
+    if "written" in node.meta or not isinstance(node, exp.Func):
+        return str(node.meta.get("written") or node.key).upper()
+    spelled = node.sql("duckdb", unsupported_level=ErrorLevel.IGNORE).partition("(")[0]
+    return (spelled if spelled.isidentifier() else node.sql_name()).upper()
+
+
+def noted(tree: exp.Expression, text: str, *, spans: bool = False) -> None:
+    """Note at each function how it was written, and with ``spans`` at each node where it stands in the text."""
+    for node in tree.walk():
+        start, end = node.meta.get("start"), node.meta.get("end")
+        if start is None or end is None:
+            continue
+        if isinstance(node, exp.Func):
+            node.meta["written"] = text[start : end + 1]
+        if spans:
+            node.meta["span"] = (start, end + 1)
+
+
+@contextmanager
+def at(node: exp.Expr) -> Iterator[None]:
+    """Whatever is refused inside is about this node, unless it is known to be about a part of it."""
+    try:
+        yield
+    except InvalidParameterError as problem:
+        spans = [part.meta["span"] for part in node.walk() if "span" in part.meta]
+        if problem.span is None and problem.word is None and spans:
+            problem.span = min(start for start, _ in spans), max(end for _, end in spans)
+        elif problem.span is None and problem.word is None and isinstance(node, exp.Func):
+            problem.word = called(node)
+        raise
 
 
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
@@ -251,6 +298,7 @@ def parsed(text: str) -> exp.Expression:
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, exp.Expression):
         raise InvalidParameterError("The expression is empty.", fix="write for example age >= 18.")
+    noted(tree, text)
     return tree
 
 

@@ -6,18 +6,19 @@ from typing import final
 
 from sqlglot import exp
 
-from defocus.engines.schema import Kind, Schema
-from defocus.errors import InvalidParameterError, UnknownColumnError, UnsupportedSqlError
+from defocus.engines.schema import Kind, Schema, Value
+from defocus.errors import InvalidParameterError, Number, UnknownColumnError, UnsupportedSqlError
 from defocus.tables.expressions.casts import CASTS
 from defocus.tables.expressions.dates import MOMENTS, date_part
 from defocus.tables.expressions.guards import cast, in_calendar, settled
 from defocus.tables.expressions.numbers import NUMBERS, bucket
 from defocus.tables.expressions.operators import OPERATORS
-from defocus.tables.expressions.parser import EXPRESSIONS, only, parsed, refusal, refuse_unwritable
+from defocus.tables.expressions.parser import EXPRESSIONS, at, only, parsed, refusal, refuse_unwritable
+from defocus.tables.expressions.ranges import domain, interval
 from defocus.tables.expressions.terms import Term, known
 from defocus.tables.expressions.texts import TEXTS
 
-__all__ = ["Expression", "expression", "typed"]
+__all__ = ["Expression", "expression", "squeezed", "typed"]
 
 _ALLOWED = {**OPERATORS, **NUMBERS, **TEXTS, **MOMENTS, **CASTS}
 _BY_NAME = {"bucket": bucket, "date_part": date_part, "datepart": date_part}
@@ -39,10 +40,16 @@ class Expression:
     text: str
     condition: exp.Expression
     growth: tuple[int, int]
+    bounds: tuple[Number, Number] | None = None
+    """Between which numbers it lies, as far as declared columns and constants tell."""
+    values: tuple[Value, ...] | None = None
+    """All that it can be besides NULL, where that is known."""
 
 
 def expression(text: str, schema: Schema, *, aliases: Collection[str] = ()) -> Expression:
     r"""Read an expression; ``aliases`` are the names by which the table may be called before a dot.
+
+    A text that is the name of a column is that column, also where it could be read as an expression.
 
     >>> from defocus.engines.schema import Column
     >>> people = Schema([Column("age", Kind.INTEGER), Column("pay", Kind.NUMBER)])
@@ -51,7 +58,28 @@ def expression(text: str, schema: Schema, *, aliases: Collection[str] = ()) -> E
     >>> expression("pay / age", people).sql.sql("duckdb")
     'NULLIF(CAST("pay" AS DOUBLE) / NULLIF(CAST("age" AS DOUBLE), CAST(\'0.0\' AS DOUBLE)), CAST(\'NaN\' AS DOUBLE))'
     """
-    return _finished(parsed(text), text.strip(), schema, aliases)
+    if text in schema:
+        return _finished(exp.column(text, quoted=True), text, schema, aliases)
+    tree, written = parsed(text), text.strip()
+    if not isinstance(tree, exp.Column):
+        _refuse_ambiguous(written, schema)
+    return _finished(tree, written, schema, aliases)
+
+
+def _refuse_ambiguous(text: str, schema: Schema) -> None:
+    """Refuse an expression that is the name of a column but for spaces and case: nobody can tell which is meant."""
+    folded = squeezed(text)
+    for column in schema:
+        if squeezed(column.name) == folded:
+            raise InvalidParameterError(
+                f"{text!r:.60} may be an expression, or the column {column.name!r:.60}.",
+                fix=f'write "{column.name:.60}" in double quotes for the column, or ({text:.60}) for the expression.',
+            )
+
+
+def squeezed(text: str) -> str:
+    """The text without spaces and in lower case, as people compare names."""
+    return "".join(text.split()).casefold()
 
 
 def typed(node: exp.Expr, schema: Schema, *, aliases: Collection[str] = ()) -> Expression:
@@ -70,7 +98,9 @@ def _finished(node: exp.Expression, text: str, schema: Schema, aliases: Collecti
     if term.kind is None:
         raise InvalidParameterError("NULL alone has no kind.", fix="write CAST(NULL AS DOUBLE), say.")
     condition = term.sql if term.where is None else term.where
-    return Expression(term.kind, term.sql, term.columns, text, condition, (term.texts, term.extra))
+    growth, ends = (term.texts, term.extra), interval(node, schema)
+    values = domain(node, term.kind, schema) if term.kind.countable else None
+    return Expression(term.kind, term.sql, term.columns, text, condition, growth, ends, values)
 
 
 @final
@@ -82,6 +112,10 @@ class _Reader:
     aliases: frozenset[str]
 
     def term(self, node: exp.Expression) -> Term:
+        with at(node):
+            return self._term(node)
+
+    def _term(self, node: exp.Expression) -> Term:
         if node.comments:
             raise UnsupportedSqlError(
                 "A comment", why="it may hide a part of the expression from its reader", fix="remove the comment."

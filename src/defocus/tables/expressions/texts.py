@@ -2,14 +2,14 @@
 
 from sqlglot import exp
 
-from defocus.engines.schema import Kind
+from defocus.engines.schema import Kind, cased
 from defocus.errors import InvalidParameterError, UnsupportedSqlError, WrongKindError
 from defocus.tables.expressions.guards import cast
 from defocus.tables.expressions.operators import Handler, Read
-from defocus.tables.expressions.parser import only
+from defocus.tables.expressions.parser import called, only
 from defocus.tables.expressions.terms import Term, made, of
 
-__all__ = ["TEXTS", "as_text", "text"]
+__all__ = ["TEXTS", "appended", "as_text", "text"]
 
 _MOST_WILDCARDS = 8
 
@@ -81,17 +81,22 @@ def _whole(what: str, node: exp.Expression, read: Read, *, least: int) -> Term:
 def _concatenated(node: exp.DPipe, read: Read) -> Term:
     """The operator ||, NULL where a part is."""
     only(node, "this", "expression", "safe")
-    return _appended(text("||", read(node.this)), text("||", read(node.expression)))
+    return appended(_spelled("||", read(node.this)), _spelled("||", read(node.expression)))
 
 
 def _concat(node: exp.Concat, read: Read) -> Term:
     """CONCAT, which passes over NULL."""
     only(node, "expressions", "safe", "coalesce")
-    parts = [_or_empty(text("CONCAT", read(part))) for part in node.expressions]
+    parts = [_or_empty(_spelled("CONCAT", read(part))) for part in node.expressions]
     total = parts[0]
     for part in parts[1:]:
-        total = _appended(total, part)
+        total = appended(total, part)
     return total
+
+
+def _spelled(what: str, term: Term) -> Term:
+    """Text, or what has one text in every engine."""
+    return as_text(term) if term.kind in {Kind.INTEGER, Kind.BOOLEAN, Kind.DATE} else text(what, term)
 
 
 def _or_empty(term: Term) -> Term:
@@ -100,7 +105,8 @@ def _or_empty(term: Term) -> Term:
     return made(Kind.TEXT, exp.Coalesce(this=term.sql, expressions=[of("", Kind.TEXT).sql]), term)
 
 
-def _appended(a: Term, b: Term) -> Term:
+def appended(a: Term, b: Term) -> Term:
+    """One text after the other."""
     right = exp.Paren(this=b.sql) if isinstance(b.sql, exp.DPipe) else b.sql
     sql = exp.DPipe(this=a.sql, expression=right, safe=True)
     return made(Kind.TEXT, sql, a, b, texts=a.texts + b.texts, extra=a.extra + b.extra)
@@ -127,7 +133,30 @@ def _starts_with(node: exp.StartsWith, read: Read) -> Term:
     return made(Kind.BOOLEAN, exp.StartsWith(this=x.sql, expression=start.sql), x, start)
 
 
-def _like(node: exp.Like, read: Read) -> Term:
+def _position(node: exp.StrPosition, read: Read) -> Term:
+    """POSITION and STRPOS: where a text begins in another, 0 where it does not."""
+    only(node, "this", "substr")
+    x, wanted = text(called(node), read(node.this)), text(called(node), read(node.args["substr"]))
+    return cast(made(Kind.INTEGER, exp.StrPosition(this=x.sql, substr=wanted.sql), x, wanted), Kind.INTEGER)
+
+
+def _contains(node: exp.Contains, read: Read) -> Term:
+    only(node, "this", "expression")
+    x, wanted = text("CONTAINS", read(node.this)), text("CONTAINS", read(node.expression))
+    place = exp.StrPosition(this=x.sql, substr=wanted.sql)
+    return made(Kind.BOOLEAN, exp.GT(this=place, expression=exp.Literal.number(0)), x, wanted)
+
+
+def _ends_with(node: exp.EndsWith, read: Read) -> Term:
+    only(node, "this", "expression")
+    x, end = text("ENDS_WITH", read(node.this)), read(node.expression)
+    if not isinstance(end.value, str):
+        raise InvalidParameterError("ENDS_WITH takes a constant.", fix="write ENDS_WITH(x, 'end').")
+    last = exp.Right(this=x.sql, expression=exp.Literal.number(len(end.value)))
+    return made(Kind.BOOLEAN, exp.EQ(this=last, expression=end.sql), x)
+
+
+def _like(node: exp.Like | exp.ILike, read: Read) -> Term:
     only(node, "this", "expression", "negate")
     return _matched(node, "", read)
 
@@ -135,7 +164,8 @@ def _like(node: exp.Like, read: Read) -> Term:
 def _like_with_escape(node: exp.Escape, read: Read) -> Term:
     only(node, "this", "expression")
     escape = read(node.expression).value
-    if not isinstance(node.this, exp.Like) or not isinstance(escape, str) or len(escape) != 1 or escape in "%_":
+    like = isinstance(node.this, exp.Like | exp.ILike)
+    if not like or not isinstance(escape, str) or len(escape) != 1 or escape in "%_" or escape.lower() != escape:
         raise UnsupportedSqlError(
             "This ESCAPE", why="it is one character after LIKE", fix="write x LIKE '10!%' ESCAPE '!', say."
         )
@@ -143,15 +173,19 @@ def _like_with_escape(node: exp.Escape, read: Read) -> Term:
     return _matched(node.this, escape, read)
 
 
-def _matched(node: exp.Like, escape: str, read: Read) -> Term:
-    x, pattern = text("LIKE", read(node.this)), read(node.expression).value
+def _matched(node: exp.Like | exp.ILike, escape: str, read: Read) -> Term:
+    """LIKE; and ILIKE, which is LIKE of both sides in lower case."""
+    word = node.key.upper()
+    x, pattern = text(word, read(node.this)), read(node.expression).value
     if not isinstance(pattern, str):
         raise UnsupportedSqlError(
-            "LIKE with a pattern that is not a constant",
+            f"{word} with a pattern that is not a constant",
             why="the pattern must not depend on the data",
             fix="write the pattern as text, or use STARTS_WITH(x, y).",
         )
     _check_pattern(pattern, escape)
+    if isinstance(node, exp.ILike):
+        x, pattern = made(Kind.TEXT, exp.Lower(this=x.sql), x), pattern.translate(str.maketrans(*cased("LOWER")))
     subject = exp.Paren(this=x.sql) if isinstance(x.sql, exp.Binary) else x.sql
     sql: exp.Expression = exp.Like(this=subject, expression=of(pattern, Kind.TEXT).sql)
     if escape:
@@ -205,6 +239,10 @@ TEXTS: dict[type[exp.Expression], Handler] = {
     exp.Concat: _concat,
     exp.Replace: _replaced,
     exp.StartsWith: _starts_with,
+    exp.StrPosition: _position,
+    exp.Contains: _contains,
+    exp.EndsWith: _ends_with,
     exp.Like: _like,
+    exp.ILike: _like,
     exp.Escape: _like_with_escape,
 }

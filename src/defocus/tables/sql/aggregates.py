@@ -20,8 +20,9 @@ from defocus.tables.aggregates import (
     quantile,
 )
 from defocus.tables.contribution import FIND
-from defocus.tables.splits import Argument
-from defocus.tables.sql.bounds import clamp, interval, number
+from defocus.tables.expressions.parser import at, called
+from defocus.tables.expressions.ranges import clamp, number
+from defocus.tables.splits import Argument, apart
 from defocus.tables.sql.parser import only
 from defocus.tables.sql.query import Scope
 from defocus.tables.statistics import MOMENTS, Statistic, count
@@ -61,6 +62,10 @@ class Calls:
 
     def read(self, node: exp.Expression) -> tuple[Aggregate, str, tuple[str, ...]]:
         """The aggregate, a name for it, and what it means where SQL means something else."""
+        with at(node):
+            return self._read(node)
+
+    def _read(self, node: exp.Expression) -> tuple[Aggregate, str, tuple[str, ...]]:
         layers = _layers(node)
         if any(is_aggregate(part) and not any(part is layer for layer in layers) for part in node.walk()):
             raise UnsupportedSqlError(
@@ -176,7 +181,8 @@ class Calls:
         clamped = clamp(node)
         inner, low, high = (node, None, None) if clamped is None else clamped
         text = self._text(inner, condition)
-        kind = self.scope.rows.values(text).kind
+        value = self.scope.rows.values(text)
+        kind = value.kind
         if truth and clamped is None and kind is Kind.BOOLEAN:
             inner = exp.Cast(this=inner.copy(), to=exp.DataType.build("BIGINT"))
             text, low, high = self._text(inner, condition), 0, 1
@@ -187,8 +193,7 @@ class Calls:
                 f"{retyped(inner.name or text, kind)}.",
             )
         if low is None:
-            ends = interval(self.scope.resolved(inner), self.scope.rows.schema)
-            low, high = (None, None) if ends is None else _apart(*ends)
+            low, high = (None, None) if value.bounds is None else apart(*value.bounds)
         if low is not None and high is not None:
             return Argument(text, *bounds(text, low, high))
         if self.find:
@@ -251,17 +256,10 @@ def _level(node: exp.Expression | None) -> Fraction:
     return Fraction(str(value))
 
 
-def _apart(low: Any, high: Any) -> tuple[Any, Any]:
-    """Bounds that differ, also around a constant."""
-    if low < high:
-        return low, high
-    return (0, high) if high > 0 else (low, 0 if low < 0 else 1)
-
-
 def _sampled(node: exp.Expression) -> tuple[str, ...]:
     if not isinstance(node, _SAMPLED):
         return ()
-    return (f"{node.sql_name()} divides by the number of rows, not by that number less one",)
+    return (f"{called(node)} divides by the number of rows, not by that number less one",)
 
 
 def _unknown(node: exp.Expression) -> UnsupportedSqlError:
@@ -273,9 +271,8 @@ def _unknown(node: exp.Expression) -> UnsupportedSqlError:
             why="an answer holds a number for each group, and the most frequent value may be text",
             fix='write SELECT x, COUNT(*) … GROUP BY x ORDER BY COUNT(*) DESC LIMIT 1, or ask table.mode("x").',
         )
-    name = node.name if isinstance(node, exp.Anonymous) else node.sql_name() if isinstance(node, exp.Func) else node.key
     return UnsupportedSqlError(
-        f"The aggregate {name[:40].upper()}",
+        f"The aggregate {called(node)[:40].upper()}",
         why="no private form of it is known here",
         fix=f"the aggregates are {_KNOWN}.",
     )

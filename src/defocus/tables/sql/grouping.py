@@ -9,8 +9,10 @@ from typing import final
 
 from sqlglot import exp
 
-from defocus.engines.schema import Column
+from defocus.engines.schema import Column, Kind
 from defocus.errors import InvalidParameterError, UnsupportedSqlError
+from defocus.tables.expressions import typed
+from defocus.tables.expressions.ranges import is_whole
 from defocus.tables.sql.aggregates import is_aggregate
 from defocus.tables.sql.parser import canonical, only
 from defocus.tables.sql.query import Scope, matching
@@ -60,7 +62,7 @@ def grouped(tree: exp.Select, scope: Scope) -> tuple[Scope, tuple[Key, ...]]:
             column = scope.column(expression)
             name = column.name if column.name.casefold() == name.casefold() else name
         else:
-            extended, column = extended.derived(name, expression)
+            extended, column = extended.derived(name, _countable(expression, key_tree, scope))
         key = Key(name, column, key_tree)
         if any(key.text == other.text for other in keys):
             raise InvalidParameterError(f"{name!r:.60} is twice in GROUP BY.", fix="name each key once.")
@@ -142,6 +144,13 @@ def _parts(node: exp.Expression) -> list[exp.Expression]:
     if isinstance(node, exp.Tuple):
         return list(node.expressions)
     return [node.this if isinstance(node, exp.Paren) else node]
+
+
+def _countable(node: exp.Expression, tree: exp.Expression, scope: Scope) -> exp.Expression:
+    """Whole numbers that are held as floats, such as FLOOR(x / 500) * 500, as integers."""
+    schema = scope.rows.schema
+    floats = typed(tree, schema).kind is Kind.NUMBER and is_whole(tree, schema)
+    return exp.Cast(this=node.copy(), to=exp.DataType.build("BIGINT")) if floats else node
 
 
 def ordinal(node: exp.Literal, items: Sequence[exp.Expression], word: str) -> exp.Expression:

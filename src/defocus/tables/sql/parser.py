@@ -9,7 +9,8 @@ from sqlglot.errors import ErrorLevel
 from sqlglot.tokenizer_core import Token, TokenType
 
 from defocus.errors import InvalidParameterError, UnsupportedSqlError
-from defocus.tables.expressions.parser import QUERIES
+from defocus.tables.expressions.dates import as_strftime
+from defocus.tables.expressions.parser import QUERIES, at, noted
 
 __all__ = [
     "DIALECT",
@@ -75,12 +76,6 @@ _CONSTRUCTS: tuple[tuple[tuple[type[Any], ...], str, str, str], ...] = (
         "there is nothing to fill it in",
         "write the value itself.",
     ),
-    (
-        (exp.Exists,),
-        "EXISTS",
-        "it looks at rows of other people",
-        "join the private table on the person, or filter with WHERE.",
-    ),
     ((exp.Any, exp.All), "ANY or ALL", "it looks at other rows", "compare with constants: x IN (1, 2)."),
     (
         (exp.Lateral, exp.Unnest, exp.Explode, exp.Posexplode),
@@ -104,7 +99,10 @@ _PARTS = {
     "distinct": (
         "SELECT DISTINCT",
         "it would show which values exist",
-        "write SELECT ward, COUNT(*) … GROUP BY ward, and pass delta= to find the groups.",
+        (
+            "write SELECT ward, COUNT(*) … GROUP BY ward, and pass delta= to find the groups; a sub-query may have"
+            " DISTINCT with the person among its columns, or DISTINCT ON (person)."
+        ),
     ),
     "having": (
         "HAVING in a sub-query",
@@ -132,23 +130,20 @@ def refuse_constructs(tree: exp.Expression) -> None:
     for node in tree.walk():
         for kinds, construct, why, fix in _CONSTRUCTS:
             if isinstance(node, kinds) and not _of_rows(node, tree):
-                raise UnsupportedSqlError(construct, why=why, fix=fix)
+                with at(node):
+                    raise UnsupportedSqlError(construct, why=why, fix=fix)
         if isinstance(node, exp.With) and node.args.get("recursive"):
             raise UnsupportedSqlError(
                 "WITH RECURSIVE", why="how many rows it makes depends on the data", fix="use a plain WITH."
             )
-        if isinstance(node, exp.In) and node.args.get("query") is not None:
-            raise UnsupportedSqlError(
-                "IN (SELECT …)",
-                why="it looks at rows of other people",
-                fix="list the values, x IN ('a', 'b'), or join the other table.",
-            )
         if isinstance(node, exp.Query) and not isinstance(node, exp.Table) and not _in_place(node):
-            raise UnsupportedSqlError(
-                "A sub-query inside an expression",
-                why="its value would depend on the rows of many people, without noise",
-                fix="ask it as a query of its own, or write its value as a constant.",
-            )
+            with at(node):
+                raise UnsupportedSqlError(
+                    "A sub-query inside an expression",
+                    why="its value would depend on the rows of many people, without noise",
+                    fix="ask it as a query of its own, or write its value as a constant; WHERE understands x IN"
+                    " (SELECT …) and EXISTS about a public table, or about the person.",
+                )
 
 
 def _of_rows(node: exp.Expression, tree: exp.Expression) -> bool:
@@ -164,15 +159,20 @@ def _of_rows(node: exp.Expression, tree: exp.Expression) -> bool:
 
 
 def _in_place(node: exp.Query) -> bool:
-    """Whether a SELECT stands where one belongs: at the top, in FROM, JOIN or WITH, or in its parentheses."""
-    return node.parent is None or isinstance(node.parent, exp.From | exp.Join | exp.CTE | exp.Subquery)
+    """Whether a SELECT stands where one belongs: at the top, in FROM, JOIN or WITH, or in IN and EXISTS of a WHERE."""
+    if node.parent is None or isinstance(node.parent, exp.From | exp.Join | exp.CTE | exp.Subquery):
+        return True
+    member = isinstance(node.parent, exp.Exists) or (isinstance(node.parent, exp.In) and node.arg_key == "query")
+    return member and isinstance(node.find_ancestor(exp.Where, exp.Select), exp.Where)
 
 
 def refuse_inside(select: exp.Select) -> None:
     """Refuse parts of a sub-query that are not about single rows, or about the rows of one person."""
     for part, (construct, why, fix) in _PARTS.items():
-        if select.args.get(part) and not (part == "having" and select.args.get("group")):
-            raise UnsupportedSqlError(construct, why=why, fix=fix)
+        found = select.args.get(part)
+        if found and not (part == "having" and select.args.get("group")):
+            with at(found):
+                raise UnsupportedSqlError(construct, why=why, fix=fix)
     only(select, "A sub-query", "expressions", "from_", "joins", "where", "with_", "group", "having")
 
 
@@ -218,10 +218,8 @@ def select(text: object, dialect: object = DIALECT) -> exp.Select:
         )
     QUERIES.check_text(text)
     _check_tokens(_tokens(text, language))
-    tree = _tree(text, language)
-    if language != DIALECT:
-        tree = _tree(_translated(tree), DIALECT)
-    return tree
+    tree = _tree(text, language, spans=True)
+    return tree if language == DIALECT else _tree(_translated(tree), DIALECT)
 
 
 def canonical(node: exp.Expression) -> str:
@@ -263,11 +261,11 @@ def _check_tokens(tokens: list[Token]) -> None:
     QUERIES.check_tokens(tokens)
 
 
-def _tree(text: str, dialect: str) -> exp.Select:
+def _tree(text: str, dialect: str, *, spans: bool = False) -> exp.Select:
     try:
         trees = [tree for tree in sqlglot.parse(text, read=dialect) if not isinstance(tree, exp.Semicolon | None)]
-    except Exception:  # noqa: BLE001  # whatever hostile text does to the parser, it ends in a refusal
-        raise _unreadable(text) from None
+    except Exception as problem:  # noqa: BLE001  # whatever hostile text does to the parser, it ends in a refusal
+        raise _unreadable(text, _place(problem, text)) from None
     if len(trees) > 1:
         raise UnsupportedSqlError("A second statement", why="one query is one release", fix="ask one SELECT at a time.")
     tree: Any = trees[0] if trees else None
@@ -278,6 +276,11 @@ def _tree(text: str, dialect: str) -> exp.Select:
     if not isinstance(tree, exp.Expression):
         raise InvalidParameterError("The query is empty.", fix="write SELECT COUNT(*) FROM …")
     QUERIES.check_tree(tree)
+    noted(tree, text, spans=spans)
+    for node in tree.walk():
+        node.pop_comments()
+    for node in list(tree.find_all(exp.ToChar)):  # which DuckDB would write without its format
+        node.replace(as_strftime(node) or node)
     refuse_constructs(tree)
     if not isinstance(tree, exp.Select):
         raise statement_refusal(str(tree.key))
@@ -296,10 +299,23 @@ def _translated(tree: exp.Select) -> str:
         ) from None
 
 
-def _unreadable(text: str) -> InvalidParameterError:
+def _place(problem: Exception, text: str) -> tuple[int, int] | None:
+    """Where the parser stopped."""
+    found: dict[str, Any] = next(iter(getattr(problem, "errors", None) or ()), {})
+    line, column, word = found.get("line"), found.get("col"), str(found.get("highlight") or "")
+    if not isinstance(line, int) or not isinstance(column, int):
+        return None
+    before = sum(len(one) + 1 for one in text.split("\n")[: line - 1])
+    start = text.rfind(word, 0, before + column) if word else before + max(0, column - 1)
+    return (start, start + max(1, len(word))) if start >= 0 else None
+
+
+def _unreadable(text: str, span: tuple[int, int] | None = None) -> InvalidParameterError:
     shown = text if len(text) <= 60 else f"{text[:57]}..."
-    return InvalidParameterError(
+    refusal = InvalidParameterError(
         f"The query {shown!r} cannot be read.",
         fix="write one SELECT, for example SELECT ward, COUNT(*) FROM visits GROUP BY ward; names with spaces or"
         " hyphens go in double quotes, text in single quotes.",
     )
+    refusal.span = span
+    return refusal

@@ -3,7 +3,7 @@
 Why they keep what one person can change is said in :mod:`defocus.tables.person_features`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -15,7 +15,7 @@ from defocus.tables.sql.grouping import Key, grouped
 from defocus.tables.sql.parser import canonical
 from defocus.tables.sql.query import Named, Scope, matching, unused
 
-__all__ = ["inside_aggregates", "of_each_person", "with_windows"]
+__all__ = ["first_of_each_person", "inside_aggregates", "of_each_person", "with_windows"]
 
 
 def with_windows(
@@ -116,6 +116,39 @@ def of_each_person(scope: Scope, select: exp.Select, name: str) -> Scope:
             after, column = after.derived(called, tree)
             physical[called] = column.name
     return replace(after, tables=(Named(name, physical),))
+
+
+def first_of_each_person(select: exp.Select, rows: Callable[[exp.Select], Scope], bare: Scope) -> Scope:
+    """SELECT DISTINCT ON (person) … ORDER BY …: the first row of each person, and so one row at most."""
+    keys = select.args["distinct"].args["on"].expressions
+    person = bare.rows.unit
+    columns = [bare.column(key).name for key in keys if isinstance(key, exp.Column)]
+    if person is None or columns != [person] or len(keys) != 1 or select.args.get("group") is not None:
+        raise UnsupportedSqlError(
+            "DISTINCT ON anything but the person",
+            why="which row is kept would depend on other people",
+            fix=f"write DISTINCT ON ({person or 'person'})."[:200],
+        )
+    order = select.args.get("order")
+    orders = [
+        one.copy() for one in ([] if order is None else order.expressions) if canonical(one.this) != canonical(keys[0])
+    ]
+    number = exp.Window(
+        this=exp.RowNumber(),
+        partition_by=[keys[0].copy()],
+        order=exp.Order(expressions=orders) if orders else None,
+        over="OVER",
+    )
+    place = unused("place", bare.rows.schema.names)
+    plain = select.copy()
+    for part in ("distinct", "order"):
+        plain.set(part, None)
+    plain.append("expressions", exp.alias_(number, place, quoted=True))
+    scope = rows(plain)
+    (shown,) = scope.tables
+    kept = scope.where(exp.EQ(this=exp.column(place, quoted=True), expression=exp.Literal.number(1)))
+    left = {name: physical for name, physical in shown.columns.items() if name != place}
+    return replace(kept, rows=replace(kept.rows, single=True), tables=(replace(shown, columns=left),))
 
 
 def _item(item: exp.Expression) -> tuple[str, exp.Expression]:

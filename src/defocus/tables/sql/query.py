@@ -14,7 +14,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from defocus.answers import Preview, PreviewColumn, Released
 from defocus.answers.rules import rules_of
-from defocus.engines.schema import Column, Schema
+from defocus.engines.schema import Column
 from defocus.errors import (
     DefocusError,
     InvalidParameterError,
@@ -27,13 +27,15 @@ from defocus.errors import (
 )
 from defocus.noise import Bits
 from defocus.tables.aggregates import Aggregate
+from defocus.tables.expressions import expression, squeezed, typed
+from defocus.tables.expressions.parser import at
 from defocus.tables.grouping_sets import GroupingSets
 from defocus.tables.keys import Keys
 from defocus.tables.planner import Plan
 from defocus.tables.query import Query, printable
 from defocus.tables.rows import Rows
-from defocus.tables.sql.bounds import conjuncts, domain, interval
-from defocus.tables.sql.parser import DIALECT, written
+from defocus.tables.sql.bounds import conjuncts
+from defocus.tables.sql.parser import DIALECT, canonical, written
 from defocus.tables.sql.postprocessing import PUBLIC, Finish, Output, linear, references
 
 __all__ = ["Ask", "Named", "Scope", "SqlQuery", "matching", "plain", "unused"]
@@ -69,6 +71,9 @@ class SqlQuery:
     def __repr__(self) -> str:
         return f"SqlQuery({printable(self.text)})"
 
+    def _repr_html_(self) -> str:
+        return self.query.page(self.text)
+
     def plan(self, *, epsilon: Number, delta: Number | None = None) -> Plan:
         """Which measurements would be made, with which noise."""
         self._check_keys(delta)
@@ -98,7 +103,7 @@ class SqlQuery:
         if purpose is None and self.query.ledger.purposes is None:
             purpose = printable(self.text)[:200]
         try:
-            answer = self.query.release(
+            answer = replace(self.query, text=self.text).release(
                 epsilon=epsilon, delta=delta, purpose=purpose, who=who, request=request, bits=bits, progress=progress
             )
         except NotRecordedError as problem:
@@ -183,6 +188,10 @@ class Scope:
 
     def column(self, node: exp.Column) -> Column:
         """The column that is meant."""
+        with at(node):
+            return self._column(node)
+
+    def _column(self, node: exp.Column) -> Column:
         column = self.find(node)
         if column is not None:
             return column
@@ -200,7 +209,10 @@ class Scope:
 
         def renamed(part: exp.Expression) -> exp.Expression:
             if isinstance(part, exp.Column):
-                return plain(self.column(part).name)
+                column = plain(self.column(part).name)
+                column.meta.update(part.meta)
+                column.this.meta.update(part.this.meta)
+                return column
             if not _is_clamp(part):
                 return part
             if any(inner is not part and _is_clamp(inner) for inner in part.walk()):
@@ -212,24 +224,29 @@ class Scope:
         return node.copy().transform(renamed, copy=False)
 
     def text(self, node: exp.Expression) -> str:
-        """The tree as text about the columns of the rows."""
-        return written(self.resolved(node))
+        """The tree as text about the columns of the rows, which is read as exactly this tree.
+
+        What is refused is refused of the tree as it was written. In parentheses a text is not the name of a column.
+        """
+        tree = self.resolved(node)
+        text, meant = written(tree), typed(tree, self.rows.schema)
+        names = {squeezed(column.name) for column in self.rows.schema}
+        while squeezed(text) in names and not (isinstance(tree, exp.Column) and text == tree.name):
+            text = f"({text})"
+        if expression(text, self.rows.schema).sql != meant.sql:
+            raise UnsupportedSqlError(
+                f"{canonical(node)[:60]}", why="it cannot be written for every engine", fix="write it in other words."
+            )
+        return text
 
     def derived(self, name: str, node: exp.Expression) -> tuple["Scope", Column]:
         """The scope with one more column of the rows, called as wanted if that is free.
 
         What its form tells about its values counts as declared: the constants of a CASE, the months of a year.
         """
-        tree = self.resolved(node)
         free = unused(name, self.rows.schema.names)
-        rows = self.rows.derive({free: written(tree)})
-        column, ends = rows.schema[free], interval(tree, self.rows.schema)
-        if column.kind.numeric and ends is not None and ends[0] < ends[1]:
-            column = replace(column, low=ends[0], high=ends[1])
-        values = domain(tree, column) if column.kind.countable else None
-        column = replace(column, values=None if values is None else tuple(values))
-        schema = Schema(column if other.name == free else other for other in rows.schema)
-        return replace(self, rows=replace(rows, schema=schema)), column
+        rows = self.rows.derive({free: self.text(node)})
+        return replace(self, rows=rows), rows.schema[free]
 
     def where(self, node: exp.Expression) -> "Scope":
         """Only the rows for which a condition holds."""
@@ -293,5 +310,6 @@ def _is_clamp(node: exp.Expr) -> bool:
 
 def _clamped(x: exp.Expression, low: exp.Expression, high: exp.Expression) -> exp.Expression:
     """CLAMP(x, low, high), which engines lack, in words that they have; NULL stays NULL."""
-    inner = exp.Least(this=exp.Greatest(this=x.copy(), expressions=[low]), expressions=[high])
+    above = exp.Greatest(this=x.copy(), expressions=[low], ignore_nulls=True)
+    inner = exp.Least(this=above, expressions=[high], ignore_nulls=True)
     return exp.Case(ifs=[exp.If(this=exp.Not(this=exp.Is(this=exp.Paren(this=x), expression=exp.Null())), true=inner)])

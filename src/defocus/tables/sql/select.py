@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, final
+from typing import Any, NoReturn, final
 
 from sqlglot import exp
 
@@ -16,6 +16,8 @@ from defocus.engines.schema import Kind
 from defocus.errors import InvalidParameterError, UnsupportedSqlError, count
 from defocus.tables.aggregates import Aggregate
 from defocus.tables.contribution import FIND
+from defocus.tables.expressions.parser import at
+from defocus.tables.expressions.ranges import may_be_null
 from defocus.tables.grouping_sets import GroupingSets
 from defocus.tables.keys import DECLARED, EVERYTHING, Keys, declared_keys, key_columns, public_keys
 from defocus.tables.sql.aggregates import Asked, Calls, free, is_aggregate
@@ -36,7 +38,8 @@ def chosen_keys(
 ) -> tuple[Keys | None, tuple[str, ...]]:
     """The groups, and the keys of which nobody said what values they have.
 
-    What was given beside the query comes first, then what WHERE lists, then domains of columns and expressions.
+    What was given beside the query comes first, then what WHERE lists, then domains of columns and expressions. Where a
+    CASE has no ELSE, those for whom no branch holds are a group, as in SQL.
     """
     by_rule = isinstance(given, str) and given == DECLARED
     if not keys:
@@ -55,6 +58,12 @@ def chosen_keys(
     grouping = [
         column if values is None else replace(column, values=tuple(values))
         for column, values in zip(columns, shown, strict=True)
+    ]
+    grouping = [
+        replace(column, values=(*column.values, None))
+        if column.values and values is None and may_be_null(key.tree)
+        else column
+        for column, values, key in zip(grouping, shown, keys, strict=True)
     ]
     unknown = tuple(column.name for column in grouping if column.values is None and column.kind is not Kind.BOOLEAN)
     return declared_keys(grouping), unknown
@@ -83,18 +92,42 @@ def read(
         raise InvalidParameterError(
             f"bounds is {bounds!r:.40}.", fix='leave it out, write CLAMP(x, low, high), or pass bounds="find".'
         )
-    tree = select(text, dialect)
-    only(
-        tree, "SELECT", "expressions", "from_", "joins", "where", "with_", "group", "having", "order", "limit", "offset"
-    )
+    try:
+        tree = select(text, dialect)
+        return _read(tree, catalogue, ask, keys, (bounds == FIND, count("at_most", at_most)), invariants)
+    except InvalidParameterError as problem:
+        if isinstance(text, str):
+            problem.placed(text)
+        raise
+
+
+def _read(  # noqa: PLR0917  # as read() got it
+    tree: exp.Select, catalogue: Catalogue, ask: Ask, keys: Any, how: tuple[bool, int], invariants: Sequence[str]
+) -> SqlQuery:
+    distinct = ["distinct"] if tree.args.get("group") else []
+    parts = ("expressions", "from_", "joins", "where", "with_", "group", "having", "order", "limit", "offset")
+    only(tree, "SELECT", *parts, *distinct)
     if not tree.expressions or len(tree.expressions) > _MOST_ITEMS:
         raise InvalidParameterError(f"A query selects 1 to {_MOST_ITEMS} columns.", fix="name them.")
     scope, _ = from_clause(tree, catalogue)
     scope, asked = inside_aggregates(scope, tree)
     inner, (scope, groups) = scope, grouped(asked, scope)
-    sets = in_sets(asked, inner, groups)
-    calls = Calls(scope, bounds == FIND, count("at_most", at_most))
-    return _Reader(scope, groups, calls, Asked(), sets, invariants).query(asked, ask, keys, canonical(tree))
+    _refuse_merging(tree, len(groups))
+    calls = Calls(scope, *how)
+    reader = _Reader(scope, groups, calls, Asked(), in_sets(asked, inner, groups), invariants)
+    return reader.query(asked, ask, keys, canonical(tree))
+
+
+def _refuse_merging(tree: exp.Select, keys: int) -> None:
+    """Refuse DISTINCT after GROUP BY, unless every key is shown: then no two groups are the same."""
+    distinct = tree.args.get("distinct")
+    if distinct is None:
+        return
+    only(distinct, "DISTINCT")
+    if sum(not any(is_aggregate(node) for node in item.walk()) for item in tree.expressions) < keys:
+        raise UnsupportedSqlError(
+            "DISTINCT without all keys", why="groups that look the same would become one", fix="select every key."
+        )
 
 
 @final
@@ -226,15 +259,8 @@ class _Reader:
             if keys_first and (alias := self._alias(part, aliases)) is not None:
                 return alias
             if isinstance(part, exp.Column):
-                _refuse_star(part)
-                self.scope.column(part)
-                around = root.find(exp.Anonymous)
-                other = f"; {around.name[:40].upper()} is not an aggregate here" if around is not None else ""
-                raise UnsupportedSqlError(
-                    f"The raw column {part.name[:60]} in {place}",
-                    why="it would show values of single rows",
-                    fix=f"put it into GROUP BY, or into an aggregate such as AVG({part.name[:60]}){other}.",
-                )
+                with at(part):
+                    self._refuse_raw(part, root, place)
             return part
 
         root = node.copy()
@@ -254,6 +280,17 @@ class _Reader:
             for i, place in enumerate(reversed(places))
         ]
         return exp.paren(reduce(lambda a, b: exp.Add(this=a, expression=b), bits))
+
+    def _refuse_raw(self, part: exp.Column, root: exp.Expression, place: str) -> NoReturn:
+        _refuse_star(part)
+        self.scope.column(part)
+        around = root.find(exp.Anonymous)
+        other = f"; {around.name[:40].upper()} is not an aggregate here" if around is not None else ""
+        raise UnsupportedSqlError(
+            f"The raw column {part.name[:60]} in {place}",
+            why="it would show values of single rows",
+            fix=f"put it into GROUP BY, or into an aggregate such as AVG({part.name[:60]}){other}.",
+        )
 
     def _alias(self, part: exp.Expression, aliases: dict[str, exp.Expression]) -> exp.Expression | None:
         if not isinstance(part, exp.Column) or part.args.get("table") is not None:
