@@ -247,6 +247,7 @@ PUBLIC: Mapping[str, str] = {
         "tables.Column.value", "tables.Kind", "tables.Schema", "tables.Table.bound",
         "tables.Grouped.mode", "tables.Grouped.top", "tables.Table.mode", "tables.Table.top",
         "tables.Table.cube", "tables.Table.derive", "tables.Table.group_by", "tables.Table.part",
+        "tables.Table.hierarchy",
         "tables.correlation", "tables.covariance", "tables.histogram"), _FACTS),
     **dict.fromkeys(("mechanisms.Bounded", "mechanisms.Estimate", "graphs.Released.take",
         "tables.AnswerColumn.taken", "workloads.Step"), _RELEASED),

@@ -193,6 +193,27 @@ def a_cube(table: Any) -> Any:
     return release(table.declare(n=[0, 1, 2]).cube("k", "n"), epsilon=3)
 
 
+def several_sets(table: Any) -> Any:
+    known = table.declare(n=[0, 1, 2])
+    asked = {"rows": dp.count(), "x": dp.mean("x")}
+    return [
+        release(known.group_by("k", "n", sets="rollup").agg(**asked)),
+        release(known.group_by("k", "n", sets="cube").agg(**asked), epsilon=3, delta=1e-4),
+        release(known.group_by("k", "n", keys=None, sets="rollup").agg(rows=dp.count()), epsilon=3, delta=1e-4),
+    ]
+
+
+def a_hierarchy(table: Any) -> Any:
+    places = pa.table({"region": ["e", "e", "w"], "k": ["a", "b", None], "n": [0, 1, 2]})
+    return [
+        release(table.hierarchy("k", "n", keys=places)),
+        release(table.hierarchy("region", "k", keys=places)),
+        attempt(lambda: shown(table.hierarchy("k", "n", keys=places, invariants=["k"]).release(epsilon=3))),
+        attempt(lambda: table.where("n > 0").hierarchy("k", keys=["a"], invariants=["all"])),
+        attempt(lambda: shown(table.sql("SELECT k, COUNT(*) AS c FROM v GROUP BY ROLLUP (k)", epsilon=3))),
+    ]
+
+
 def the_most_frequent(table: Any) -> Any:
     return [
         release(table.mode("k")),
@@ -325,8 +346,9 @@ def a_report(table: Any) -> Any:
 
 QUESTIONS = (
     all_aggregates, all_aggregates_with_gaussian_noise, found_groups, groups_by_every_kind, in_files, found_bounds,
-    a_found_bound, people_in_found_numbers_of_groups, a_bound_by_sampling, a_cube, the_most_frequent, hypotheses,
-    a_survival_curve, models, sql, joins, features_of_a_person, remaining, a_request, a_report,
+    a_found_bound, people_in_found_numbers_of_groups, a_bound_by_sampling, a_cube, several_sets, a_hierarchy,
+    the_most_frequent, hypotheses, a_survival_curve, models, sql, joins, features_of_a_person, remaining, a_request,
+    a_report,
 )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from defocus.answers import charts, explanation, export, plots, tables
 from defocus.answers.columns import CONFIDENCE, NUMBERS, AnswerColumn, Floats, Tails, checked_names, named
 from defocus.answers.explanation import Promise, exactness, told
 from defocus.answers.noise_sources import Noise
-from defocus.answers.rules import Effect, Rule, below, covered, cut, rules_in, rules_of, rules_out
+from defocus.answers.rules import Effect, Rule, below, covered, cut, exact, rules_in, rules_of, rules_out
 from defocus.errors import InvalidParameterError, LedgerDamagedError, Number, positive, whole
 from defocus.ledger import Receipt
 from defocus.privacy.budgets import Budget
@@ -256,7 +256,8 @@ class Answer(ABC):
 
     def _said(self) -> dict[str, Sequence[str]]:
         """The topics of an explanation."""
-        said = dict(self._topics()) if self.receipt is None else explanation.topics(self.receipt, self.asked)
+        told_anyway = self._topics() if self.receipt is None else explanation.topics(self.receipt, self.asked)
+        said = explanation.subject_to(exact(self.rules), told_anyway)
         columns, things, paid = self.columns, self.things, self.receipt is not None
         names = ", ".join(column.name for column in columns)
         here = {

@@ -1,6 +1,6 @@
 """Answers and previews in plain words, for a privacy officer."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -34,6 +34,7 @@ __all__ = [
     "owed",
     "promise",
     "protection",
+    "subject_to",
     "taken",
     "told",
     "topics",
@@ -130,6 +131,19 @@ def protection(unit: Unit, dataset: str, *, what: str = "every answer") -> str:
     said = f"{unit}, in {dataset}: {what} comes out almost as often {_NEIGHBOURS[unit.adjacency]}"
     several = f"a {unit.column or 'person'} with several {unit.period}s is protected by the sum of what each loses"
     return said if unit.period is None else f"{said}; {several}, and no better"
+
+
+def subject_to(exact: Sequence[str], said: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+    """What is promised where some numbers are exact: only between data that agree in them.
+
+    >>> subject_to(["the total is exact"], {"protected": ["one row"]})["protected"][0]
+    'the total is exact'
+    """
+    if not exact:
+        return dict(said)
+    rest = "all else comes out almost as often with a row as with another in its place that keeps these totals"
+    odds = {name: [f"beyond these totals: {line}" for line in told] for name, told in said.items() if "for one" in name}
+    return {**said, "protected": [*exact, rest], **odds}
 
 
 def one(unit: Unit) -> str:

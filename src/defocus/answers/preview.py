@@ -9,7 +9,7 @@ from defocus.answers import explanation, tables
 from defocus.answers.columns import CONFIDENCE, brief
 from defocus.answers.explanation import Promise, told
 from defocus.answers.export import json_value
-from defocus.answers.rules import Rule, below, covered, cut, rules_of
+from defocus.answers.rules import Rule, below, covered, cut, exact, rules_of
 from defocus.errors import InvalidParameterError
 from defocus.ledger import Remaining
 from defocus.privacy.budgets import Budget
@@ -225,6 +225,7 @@ class Preview:
         if found is not None:
             said["protected"] = [explanation.protection(found.unit, found.dataset)]
             said[f"for one {explanation.one(found.unit)}"] = explanation.odds(found.promise, found.unit)
+            said = explanation.subject_to(exact(self.rules), said)
         said["by rule"] = (*self.rules, *self.foretold) or ["nothing is bounded or clipped"]
         said["noise"] = [*(f"{column.name}: {column.how}" for column in self.columns), *below(cut(self.rules))]
         said["instead of"] = others

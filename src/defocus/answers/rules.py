@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, final
 
-__all__ = ["Effect", "Rule", "below", "covered", "cut", "rules_in", "rules_of", "rules_out"]
+__all__ = ["Effect", "Rule", "below", "covered", "cut", "exact", "rules_in", "rules_of", "rules_out"]
 
 
 class Effect(StrEnum):
@@ -22,6 +22,8 @@ class Effect(StrEnum):
     """Bounds what one unit contributes, which no interval tells."""
     CUT = "cut"
     """Takes data away, so that intervals are those of the noise only."""
+    EXACT = "exact"
+    """Names numbers that are exact, which nothing protects; told before everything else."""
 
 
 @final
@@ -54,6 +56,11 @@ def cut(rules: Sequence[Rule]) -> list[Rule]:
     return [rule for rule in rules if rule.effect is Effect.CUT]
 
 
+def exact(rules: Sequence[Rule]) -> list[str]:
+    """The rules about numbers that nothing protects."""
+    return [rule for rule in rules if rule.effect is Effect.EXACT]
+
+
 def below(rules: Sequence[Rule]) -> list[str]:
     """What to write below numbers: what no interval tells, in one line, and what is told in any case.
 
@@ -62,7 +69,7 @@ def below(rules: Sequence[Rule]) -> list[str]:
     """
     missed = [rule for rule in rules if rule.effect in {Effect.BOUND, Effect.CUT}]
     told: list[str] = [rule for rule in rules if rule.effect is Effect.TOLD]
-    return [*([f"not in the intervals: {'; '.join(missed)}"] if missed else []), *told]
+    return [*exact(rules), *([f"not in the intervals: {'; '.join(missed)}"] if missed else []), *told]
 
 
 def covered(rules: Sequence[Rule]) -> str:

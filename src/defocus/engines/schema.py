@@ -164,7 +164,7 @@ class Column:
         members = [self.value(value) for value in values]
         if None in members:
             raise InvalidParameterError(
-                f"The domain of {self.name!r:.60} holds None, which is no value: empty keys stand for all of them.",
+                f"The domain of {self.name!r:.60} holds None, which is no value.",
                 fix='leave it out; to see rows without a value as a group, pass keys=["A", None] to group_by.',
             )
         if len(set(members)) != len(members):

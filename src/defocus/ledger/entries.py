@@ -268,6 +268,9 @@ def _described(value: Any) -> str:
         return name
 
 
+_PLAIN = frozenset((bool, int, float, str, type(None)))
+
+
 def _plain(value: Any, depth: int) -> Any:
     if depth > 20:
         raise _unkept("it is nested too deeply")
@@ -281,6 +284,8 @@ def _plain(value: Any, depth: int) -> Any:
         value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
         return {key: _plain(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list) and _PLAIN.issuperset(map(type, value)):  # millions of numbers, as they are
+        return value
     if isinstance(value, list | tuple):
         return [_plain(item, depth + 1) for item in value]
     raise _unkept(f"it is a {type(value).__name__}")

@@ -29,16 +29,21 @@ def answered(
     question: str,
     receipt: Receipt,
     rules: Sequence[str] = (),
+    *,
+    ordered: bool = False,
     **more: Any,
 ) -> Released:
-    """The answer of these groups: in the order of their keys, never in that of the data."""
+    """The answer of these groups: in the order of their keys, never in that of the data.
+
+    Keys that are ``ordered`` are public keys in an order that depends on nothing else.
+    """
     for i, field in enumerate(keys.schema):
         if pa.types.is_dictionary(field.type):
             keys = keys.set_column(i, field.name, keys.column(i).cast(field.type.value_type))
     named = dict(zip(keys.column_names, keys.columns, strict=True))
     given: dict[str, Any] = {"threshold": _THRESHOLD, "things": _THINGS, **more}
     answer = Released(named, tuple(columns), question, receipt, rules_of(rules), **given)
-    if not named:
+    if not named or ordered:
         return answer
     if keys.group_by(keys.column_names).aggregate([]).num_rows != keys.num_rows:
         raise InvalidParameterError("A key appears twice in an answer.", fix="name each group once.")
@@ -71,8 +76,7 @@ def to_record(answer: Released) -> dict[str, Any]:
     Keys of other types than a question can have are kept as text.
     """
     keys = [
-        {"name": name, "type": _type(column.type), "values": [_out(value) for value in column.to_pylist()]}
-        for name, column in answer.keys.items()
+        {"name": name, "type": _type(column.type), "values": _values(column)} for name, column in answer.keys.items()
     ]
     more = {"notes": list(answer.notes), "things": list(answer.things), "figure": answer.figure}
     shown = {"threshold": answer.threshold, "arranged": bool(answer.processing), **more}
@@ -103,6 +107,11 @@ def _type(kind: pa.DataType) -> str:
 def _array(kind: str, values: list[Any]) -> pa.Array:
     parse = {"date32[day]": date.fromisoformat, "timestamp[us]": datetime.fromisoformat}.get(kind)
     return pa.array([x if x is None or parse is None else parse(x) for x in values], _TYPES[kind])
+
+
+def _values(column: Any) -> list[Any]:
+    values = column.to_pylist()
+    return values if str(column.type) in {"string", "int64", "bool"} else [_out(value) for value in values]
 
 
 def _out(value: Any) -> Any:

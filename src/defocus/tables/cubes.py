@@ -1,12 +1,10 @@
 """Tables of counts over many sets of columns at once, measured together so that they agree and err least."""
 
-import itertools
 import math
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-import pyarrow as pa
 
 from defocus import workloads
 from defocus.answers import AnswerColumn, Effect, Preview, PreviewColumn, Released, Rule, Tails
@@ -23,6 +21,7 @@ from defocus.release.preview import previewed
 from defocus.tables.answers import answered, from_record, to_record
 from defocus.tables.contribution import Bound
 from defocus.tables.execution import rehearse
+from defocus.tables.grouping_sets import GroupingSets, Layout
 from defocus.tables.keys import Keys, declared_keys
 from defocus.tables.measurement import Measuring
 from defocus.tables.parts import part_rules
@@ -124,7 +123,7 @@ class Cube:
         request: str | None = None,
         bits: Bits | None = None,
     ) -> Released:
-        """Charge, compute, add noise, and show. A key that is empty stands for all values of its column."""
+        """Charge, compute, add noise, and show. The key ``all`` stands for all values of its column."""
         asked, planned = spendable(epsilon, delta, self.ledger), self.plan(epsilon=epsilon, delta=delta)
         drawn_from = bits_of(bits)
         rehearse(self.rows, [column.name for column in self.columns], ())
@@ -135,7 +134,10 @@ class Cube:
             errors, half = np.sqrt(planned.variances()) / _GRID, planned.intervals(0.95) / _GRID
             low, high, how = values - half, values + half, _how(planned)
             count = AnswerColumn("count", values, errors, low, high, integral=True, how=how, tails=Tails.LOG_CONCAVE)
-            return answered(self._keys(planned), (count,), self.question, receipt, self._rules(), asked=asked)
+            layout = self._layout(planned)
+            keys, labels = layout.keys()
+            rules, counts = (*self._rules(), *labels), (count.taken(layout.order()),)
+            return answered(keys, counts, self.question, receipt, rules, ordered=True, asked=asked)
 
         return perform(
             planned.event,
@@ -158,21 +160,11 @@ class Cube:
         with published(self.rows, tuple(column.name for column in self.columns), keys, self.bound) as groups:
             return Measuring(groups, _GRID, chance).cells([PRESENCE])[0][:, 0]
 
-    def _keys(self, planned: workloads.Plan) -> pa.Table:
-        """One line for each answer: the values of the columns of its table, and nothing for the others."""
-        domains = [keys.table.column(0).to_pylist() for keys in self._domains()]
-        marginals = planned.workload
-        assert isinstance(marginals, workloads.Marginals)  # noqa: S101  # what was planned
-        lines: list[tuple[Any, ...]] = []
-        for chosen in marginals.sets():
-            for way in itertools.product(*(domains[i] for i in chosen)):
-                line: list[Any] = [None] * len(domains)
-                for place, value in zip(chosen, way, strict=True):
-                    line[place] = value
-                lines.append(tuple(line))
-        types = [keys.table.column(0).type for keys in self._domains()]
-        columns = zip((column.name for column in self.columns), zip(*lines, strict=True), types, strict=True)
-        return pa.table({name: pa.array(values, type_) for name, values, type_ in columns})
+    def _layout(self, planned: workloads.Plan) -> Layout:
+        """The groups of all tables of counts."""
+        marginals, keys = planned.workload, self._domain()
+        assert isinstance(marginals, workloads.Marginals) and keys is not None  # noqa: PT018, S101  # what was planned
+        return Layout(GroupingSets.placed([column.name for column in self.columns], marginals.sets()), keys)
 
     @property
     def _sizes(self) -> list[int]:
@@ -190,7 +182,7 @@ class Cube:
         if self.bound is not None:
             said.append(Rule(f"one {self.rows.unit} counts with at most {self.bound}", Effect.BOUND))
         left_out = "rows with other values than the declared ones are left out"
-        return rules_of((*said, left_out, "an empty key stands for all values"))
+        return rules_of((*said, left_out))
 
 
 def _how(planned: workloads.Plan) -> str:

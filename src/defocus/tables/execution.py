@@ -32,8 +32,9 @@ from defocus.noise import Bits
 from defocus.tables.bias import Bias
 from defocus.tables.contribution import DEFAULT_ROWS, EDGES, Bound, FoundBound, best_bound, people_weight
 from defocus.tables.distinct_values import Distinct, FoundValues
+from defocus.tables.grouping_sets import GroupingSets, Layout, whole_counts
 from defocus.tables.keys import EVERYTHING, Keys, StoredKeys
-from defocus.tables.measurement import Measuring, Statement
+from defocus.tables.measurement import Exact, Measuring, Statement
 from defocus.tables.noise import CellNoise
 from defocus.tables.planner import Plan
 from defocus.tables.rows import Rows
@@ -59,6 +60,9 @@ class Run:
     """Where keys are found, those columns of them that were named."""
     weight: float | None = None
     """How many people who weigh most weigh as much as all do, where that was found."""
+    sets: GroupingSets | None = None
+    layout: Layout | None = None
+    """The groups of all sets; None where the keys are yet to be found."""
 
     def answer(self, keys: Keys | None) -> tuple[Keys, tuple[AnswerColumn, ...], tuple[str, ...]]:
         """The keys, found if they are not given, every column with its noise, and what else was found, in words.
@@ -89,20 +93,33 @@ class Run:
         found = self._ranges(groups)
         ranges = {text: (each.low, each.high) for text, each in found.items()}
         splits = [split.found(ranges) for split in measurements.splits]
-        noisy = [
-            replace(noise.noisy(cells, self.bits, plan.grid), source=f"sums {place}")
-            for place, (cells, noise) in enumerate(
-                zip(measuring.cells(splits) if splits else [], plan.splits, strict=True)
-            )
-        ]
+        exact = measuring.cells(splits) if splits else []
+        whole: list[Exact | None] = [None] * len(exact)
+        said: list[str] = []
+        if self.sets is None:
+            noisy = [
+                replace(noise.noisy(cells, self.bits, plan.grid), source=f"sums {place}")
+                for place, (cells, noise) in enumerate(zip(exact, plan.splits, strict=True))
+            ]
+        else:
+            layout = self.layout or Layout(self.sets, keys)
+            made = [
+                layout.noisy(cells, levels, self.bits, plan.grid)
+                for cells, levels in zip(exact, plan.levels, strict=True)
+            ]
+            noisy, whole = [each for each, _ in made], [counts for _, counts in made]
+            shown, labels = layout.keys()
+            keys, said = Keys(shown), [*labels]
         columns: dict[str, list[AnswerColumn]] = {}
         for name, statistic in measurements.statistics:
             place = measurements.source[name]
             column = statistic.read(name, splits[place], noisy[place])
+            counts = whole[place]
+            if counts is not None:
+                column = whole_counts(column, counts)
             if self.bias is not None:
                 column = self.bias.widened(column, statistic, splits[place], noisy[place])
             columns[name] = [column]
-        said: list[str] = []
         for name, aggregate in measurements.apart:
             apart = replace(measuring, grid=plan.grid_of(aggregate), chance=self.chance.of(f"column {name}"))
             how, asked = plan.others[name], aggregate.found(ranges)

@@ -30,6 +30,7 @@ __all__ = [
     "in_memory",
     "is_stored",
     "key_columns",
+    "key_table",
     "key_types",
     "named_keys",
     "public_keys",
@@ -187,6 +188,9 @@ def public_keys(columns: Sequence[Column], keys: Any) -> Keys:
     {'ward': ['A', 'B']}
     """
     names = [column.name for column in columns]
+    typed = _typed(columns, keys)
+    if typed is not None:
+        return Keys(typed)
     rows = _rows(names, keys)
     if not rows:
         raise InvalidParameterError("There is no key.", fix="name at least one group, or pass keys=None to find them.")
@@ -222,6 +226,25 @@ def _same_names(names: list[str], keys: Mapping[str, Any]) -> None:
         )
 
 
+def _typed(columns: Sequence[Column], keys: Any) -> pa.Table | None:
+    """A table of keys whose columns are of the right types already, each key once; there may be millions."""
+    table = key_table(keys)
+    names = [column.name for column in columns]
+    if table is None or not table.num_rows or not all(name in table.column_names for name in names):
+        return None
+    arrays = []
+    for column in columns:
+        array, wanted = table.column(column.name), _TYPES[column.kind]
+        own = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
+        fits = own == wanted or (wanted == pa.int64() and pa.types.is_signed_integer(own))
+        if not fits and not (wanted == pa.string() and pa.types.is_large_string(own)):
+            return None
+        arrays.append(array.cast(wanted).combine_chunks())
+    named = pa.table(dict(zip(names, arrays, strict=True)))
+    once = named.group_by(names, use_threads=False).aggregate([]).select(names)
+    return named if once.num_rows == named.num_rows else once
+
+
 def _rows(names: list[str], keys: Any) -> list[tuple[Any, ...]]:
     if isinstance(keys, Mapping):
         _same_names(names, keys)
@@ -231,7 +254,7 @@ def _rows(names: list[str], keys: Any) -> list[tuple[Any, ...]]:
                 f"These are more than {_MOST} groups.", fix="name fewer, or pass keys=None to find those that matter."
             )
         return list(itertools.product(*lists))
-    table = _table(keys)
+    table = key_table(keys)
     if table is not None:
         missing = [name for name in names if name not in table.column_names]
         if missing:
@@ -262,7 +285,8 @@ def _listed(name: str, values: Any) -> list[Any]:
     return list(values)
 
 
-def _table(keys: Any) -> pa.Table | None:
+def key_table(keys: Any) -> pa.Table | None:
+    """The public table that keys were given as, if they were."""
     if isinstance(keys, pa.Table):
         return keys
     if hasattr(keys, "__arrow_c_stream__") and hasattr(keys, "columns"):

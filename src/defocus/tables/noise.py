@@ -200,8 +200,8 @@ class Noisy:
     """The noisy cells of one measurement, in units of rows, one line for each group."""
 
     cells: npt.NDArray[np.float64]
-    variance: float
-    """Of one cell, in squared rows."""
+    variance: float | npt.NDArray[np.float64]
+    """Of one cell, in squared rows; or of each group's, where they differ."""
     width: float
     """How many standard errors make a 95 % interval."""
     words: str

@@ -31,6 +31,7 @@ from defocus.tables.statistics import Statistic
 __all__ = [
     "GRID",
     "Key",
+    "Levels",
     "MeasurementPlan",
     "Noises",
     "Plan",
@@ -169,23 +170,45 @@ class Task:
     fixed: Fraction | None = None
     chooses: bool = False
     """Whether it is an exponential mechanism, of bounded range; what has no sensitivity and does not choose is pure."""
+    parts: tuple[float, float] = (1.0, 1.0)
+    """Which part of the share of its measurement it gets, with Laplace and with Gaussian noise."""
+    worth: tuple[float, float] = (1.0, 1.0)
+    """What its variance counts with where these are compared, likewise."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """Sets of groups that are measured each with its own noise: what part of a share each of them gets."""
+
+    pure: tuple[float, ...]
+    """With Laplace noise; 0 for a set that is not measured."""
+    mixed: tuple[float, ...]
+    """With Gaussian noise."""
+    finest: int | None
+    """Which of them has all keys, if one has: in the others a bound for each group says nothing."""
+    errors: tuple[float, float]
+    """The mean variance of all sets after they were combined, for a share that would measure one with variance one."""
+    moved: bool = False
+    """Whether a row is taken to be replaced by another, whatever the ledger's neighbours: some totals are exact."""
 
 
 def shared(tasks: Sequence[Task], epsilon: Fraction, delta: Fraction) -> tuple[Noises, bool]:
     """The noise of each task with the least total relative error, and whether it uses the delta."""
     pure = _pure(tasks, epsilon)
     mixed = _mixed(tasks, epsilon, delta) if delta else None
-    if mixed is not None and _error(tasks, mixed) < _error(tasks, pure):
+    if mixed is not None and _error(tasks, mixed, 1) < _error(tasks, pure, 0):
         return Noises(mixed), True
     return Noises(pure), False
 
 
 def _pure(tasks: Sequence[Task], epsilon: Fraction) -> dict[Key, CellNoise | Fraction]:
     """Shares of epsilon. The variance of a task is proportional to 1/share², so shares go with the cube root."""
-    shares = _shares(tasks, 1 / 3)
+    shares = _shares(tasks, 1 / 3, 0)
     return {
         task.key: laplace(task.sensitivity, epsilon * share) if task.sensitivity is not None else epsilon * share
         for task, share in zip(tasks, shares, strict=True)
+        if share
     }
 
 
@@ -193,13 +216,13 @@ def _mixed(tasks: Sequence[Task], epsilon: Fraction, delta: Fraction) -> dict[Ke
     """Gaussian noise where noise is added. Variances are proportional to 1/share of rho, so shares go with the root."""
     if all(task.sensitivity is None for task in tasks):
         return None
-    shares = _shares(tasks, 1 / 2)
-    wanted = tuple((task.sensitivity, task.chooses, share) for task, share in zip(tasks, shares, strict=True))
+    shares = [(task, share) for task, share in zip(tasks, _shares(tasks, 1 / 2, 1), strict=True) if share]
+    wanted = tuple((task.sensitivity, task.chooses, share) for task, share in shares)
     try:
         x = _calibrated(wanted, epsilon, delta)
         return {
             task.key: _spent(chooses, share, x) if sensitivity is None else gaussian(sensitivity, x / math.sqrt(share))
-            for task, (sensitivity, chooses, share) in zip(tasks, wanted, strict=True)
+            for (task, _), (sensitivity, chooses, share) in zip(shares, wanted, strict=True)
         }
     except (CannotCalibrateError, InvalidParameterError):  # the noise would be too large for exact numbers
         return None
@@ -233,27 +256,29 @@ def _spent(chooses: bool, share: Fraction, x: float) -> Fraction:
     return Fraction((2 if chooses else 1) * math.sqrt(share) / x)
 
 
-def _shares(tasks: Sequence[Task], power: float) -> list[Fraction]:
-    """Parts of one: what is fixed first, the rest by importance."""
+def _shares(tasks: Sequence[Task], power: float, noise: int) -> list[Fraction]:
+    """Parts of one: what is fixed first, the rest by importance; ``noise`` is 0 for Laplace and 1 for Gaussian."""
     fixed = sum((task.fixed for task in tasks if task.fixed is not None), Fraction(0))
     scale = min(Fraction(1), Fraction(1, 2) / fixed) if fixed else Fraction(1)
     rest = 1 - fixed * scale
-    free = [task.importance**power for task in tasks if task.fixed is None]
+    free = [task.importance**power * task.parts[noise] for task in tasks if task.fixed is None]
     if not free:
         return [Fraction(1, len(tasks)) for _ in tasks]
-    whole = [max(1, round(number / sum(free) * 10**6)) for number in free]  # exact parts of one
+    whole = [max(1, round(number / sum(free) * 10**6)) if number else 0 for number in free]  # exact parts of one
     parts = (Fraction(part, sum(whole)) for part in whole)
     return [task.fixed * scale if task.fixed is not None else rest * next(parts) for task in tasks]
 
 
-def _error(tasks: Sequence[Task], noises: Mapping[Key, CellNoise | Fraction]) -> float:
+def _error(tasks: Sequence[Task], noises: Mapping[Key, CellNoise | Fraction], kind: int) -> float:
     """What is minimised: the variance of each task relative to its reach, weighted by importance."""
     total = 0.0
     for task in tasks:
+        if task.key not in noises:  # a level that this noise leaves out
+            continue
         noise = noises[task.key]
         if isinstance(noise, CellNoise):
             sensitivity = 1.0 if task.sensitivity is None else float(task.sensitivity.l1)
-            total += task.importance * noise.variance / sensitivity**2
+            total += task.importance * task.worth[kind] * noise.variance / sensitivity**2
         else:
             total += task.importance * 8 / float(noise) ** 2
     return total
@@ -295,8 +320,11 @@ class Plan:
     selection: PartitionSelection | None
     findings: Mapping[str, RangeFinding]
     splits: tuple[CellNoise, ...]
+    """The noise of each split; where there are several sets of groups, that of the finest which is measured."""
     others: Mapping[str, CellNoise | FoundValues | Quantiles | Picks]
     """For each aggregate that is measured by itself, how it is released."""
+    levels: tuple[tuple[CellNoise | None, ...], ...] = ()
+    """Where there are several sets of groups, the noise of each split in each set; None where it is not measured."""
     statements: tuple[Statement, ...] = ()
     """What the engine will be asked for, where somebody wants to look at it."""
 
@@ -314,6 +342,9 @@ class Plan:
             names = ", ".join(name for name, i in source if i == place)
             sums = "1 sum" if split.cells == 1 else f"{split.cells} sums"
             spread = f"standard deviation {noise.variance**0.5 / self.grid:.3g} rows"
+            if self.levels:
+                of_sets = [x.variance**0.5 / self.grid for x in self.levels[place] if x is not None]
+                spread = f"standard deviations {', '.join(f'{x:.3g}' for x in of_sets[:9])} rows by set, coarsest first"
             lines.append(f"{names}: {sums} in each group, with {noise.words}, {spread}")
         for name, how in self.others.items():
             lines.append(f"{name}: {_worded(how)}")
@@ -329,7 +360,8 @@ class Plan:
     def event(self) -> Event:
         """What the whole release owes."""
         searched = [noise for noise in (self.contributions, self.memberships) if noise is not None]
-        parts = (*searched, *self.splits, *self.others.values(), *self.findings.values())
+        sums = [noise for split in self.levels for noise in split if noise is not None] if self.levels else self.splits
+        parts = (*searched, *sums, *self.others.values(), *self.findings.values())
         return compose([part.event for part in (*(() if self.selection is None else (self.selection,)), *parts)])
 
 
@@ -342,11 +374,12 @@ def plan(
     keys: int | None,
     weights: Mapping[str, Number],
     everything: bool = False,
+    levels: Levels | None = None,
 ) -> Plan:
     """The plan with the least total relative error, as far as it is known before the data is seen.
 
     ``keys`` is the number of public groups, None where they are to be found; ``everything`` says that all rows of the
-    table are asked about, in one group.
+    table are asked about, in one group; ``levels`` are several sets of groups.
     """
     assert budget.epsilon is not None  # noqa: S101  # a question is paid for in epsilon, and perhaps in delta
     epsilon, delta = Fraction(budget.epsilon), Fraction(budget.delta or 0)
@@ -357,7 +390,7 @@ def plan(
             f"Keys are found by counting persons, and these rows do not say whose they are: they protect {unit}.",
             fix='name the keys; or name the column of the person: unit=dp.user("…").',
         )
-    person = _weighed(arrangement, bound, keys, epsilon, unit, everything=everything)
+    person = _weighed(arrangement, bound, keys, epsilon, unit, everything=everything, levels=levels)
     finds = person.find and arrangement.counts_rows
     placed = _finds_groups(arrangement, bound, keys)
     for_rows = epsilon * _for_contributions(arrangement, keys) if finds else Fraction(0)
@@ -366,13 +399,14 @@ def plan(
     finding = sum(isinstance(aggregate, Distinct) and aggregate.finds for _, aggregate in arrangement.apart)
     searched = for_rows + for_groups + finding * for_values
     left = (epsilon - searched) * (1 if keys is not None else 1 - _KEYS)
-    tasks = _tasks(arrangement, person, {name: float(weight) for name, weight in weights.items()}, epsilon)
+    tasks = _tasks(arrangement, person, {name: float(weight) for name, weight in weights.items()}, epsilon, levels)
     noises, uses_delta = shared(tasks, left, delta if keys is not None else delta / 2)
     selection = None
     if keys is None:
         part, spent = delta / 2 if uses_delta else delta, (epsilon - searched) * _KEYS
         groups = 1 if bound is None else bound.keys_of
         selection = PartitionSelection(epsilon=spent, delta=part, groups=groups, replace=person.replace)
+    measured = [] if levels is None else [_leveled(noises, i, len(levels.pure)) for i in range(len(arrangement.splits))]
     return Plan(
         arrangement=arrangement,
         grid=person.grid,
@@ -386,8 +420,11 @@ def plan(
             )
             for text in arrangement.searched
         },
-        splits=tuple(_split(noises, person, i, split.cells) for i, split in enumerate(arrangement.splits)),
+        splits=tuple([noise for noise in split if noise is not None][-1] for split in measured)
+        if levels is not None
+        else tuple(_split(noises, person, i, split.cells) for i, split in enumerate(arrangement.splits)),
         others=_others(arrangement, person, noises, {task.key for task in tasks if task.chooses}, for_values),
+        levels=tuple(measured),
     )
 
 
@@ -396,6 +433,12 @@ def _split(noises: Noises, person: PersonWeight, place: int, cells: int) -> Cell
     sensitivity = person.cells(cells)
     noise = CellNoise(None, None) if sensitivity is None else noises.noise(("split", place), sensitivity)
     return replace(noise, total=person.number_is_public)
+
+
+def _leveled(noises: Noises, split: int, number: int) -> tuple[CellNoise | None, ...]:
+    """The noise of one division of rows in each set of groups."""
+    found = [noises.planned.get(("split", split * number + level)) for level in range(number)]
+    return tuple(noise if isinstance(noise, CellNoise) else None for noise in found)
 
 
 def _worded(how: CellNoise | FoundValues | Quantiles | Picks) -> str:
@@ -443,32 +486,43 @@ def _weighed(
     unit: Unit,
     *,
     everything: bool,
+    levels: Levels | None = None,
 ) -> PersonWeight:
     public = unit.number_is_public
+    moved = public or (levels is not None and levels.moved)
     people_in = 1 if bound is None else bound.people_in if keys is None else min(bound.people_in, keys)
     measurements = len(arrangement.splits) + len(arrangement.apart) + len(arrangement.searched)
-    share = epsilon / (measurements * unit.changes)
+    least = 1.0 if levels is None else min(part for part in (*levels.pure, *levels.mixed) if part)
+    share = epsilon * Fraction(least) / (measurements * unit.changes)
     rows = 1 if bound is None else _FOUND if bound.find else bound.total
     return PersonWeight(
         bound,
         _grid(rows, share) * rows,
         _grid(people_in, share),
         people_in,
-        replace=public,
+        replace=moved,
         changes=1 if public else unit.changes,
         number_is_public=public and everything and unit.kind == "rows" and bound is None,
     )
 
 
 def _tasks(
-    arrangement: MeasurementPlan, person: PersonWeight, weights: Mapping[str, float], epsilon: Fraction
+    arrangement: MeasurementPlan,
+    person: PersonWeight,
+    weights: Mapping[str, float],
+    epsilon: Fraction,
+    levels: Levels | None,
 ) -> list[Task]:
     """The tasks of the splits, of the aggregates that are measured by themselves, and of the bounds to be found."""
-    splits = [
-        Task(("split", i), arrangement.importance(i, weights), sensitivity)
-        for i, split in enumerate(arrangement.splits)
-        if (sensitivity := person.cells(split.cells)) is not None
-    ]
+    splits = (
+        _in_sets(arrangement, person, weights, levels)
+        if levels is not None
+        else [
+            Task(("split", i), arrangement.importance(i, weights), sensitivity)
+            for i, split in enumerate(arrangement.splits)
+            if (sensitivity := person.cells(split.cells)) is not None
+        ]
+    )
     apart = [
         Task(
             ("column", name),
@@ -479,6 +533,34 @@ def _tasks(
         for name, aggregate in arrangement.apart
     ]
     return [*splits, *apart, *(Task(("bounds", text), 1.0, fixed=_BOUNDS) for text in arrangement.searched)]
+
+
+def _in_sets(
+    arrangement: MeasurementPlan, person: PersonWeight, weights: Mapping[str, float], levels: Levels
+) -> list[Task]:
+    """One task for each split in each set of groups that is measured.
+
+    Groups of a coarser set are sums of finer ones. A person's weight in them is the same, so it moves by as much in L1
+    norm, and at most by that in L2 norm: a bound on the rows of each group is one on those of the finest.
+    """
+    coarse = person.moved(Sensitivity(person.person))
+    parts = list(enumerate(zip(levels.pure, levels.mixed, strict=True)))
+    last = [max(level for level, both in parts if both[kind]) for kind in (0, 1)]  # whose variance stands for all
+    return [
+        Task(
+            ("split", i * len(parts) + level),
+            arrangement.importance(i, weights),
+            person.rows if level == levels.finest else coarse,
+            parts=both,
+            worth=(
+                levels.errors[0] * both[0] ** 2 if level == last[0] else 0.0,
+                levels.errors[1] * both[1] if level == last[1] else 0.0,
+            ),
+        )
+        for i in range(len(arrangement.splits))
+        for level, both in parts
+        if any(both)
+    ]
 
 
 def _others(

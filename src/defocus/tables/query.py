@@ -1,9 +1,10 @@
 """A question about a table: free to preview, charged once when it is released."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import final
+from typing import Any, final
 
 from defocus.answers import Effect, Preview, Released, Rule
 from defocus.answers.columns import checked_names
@@ -25,6 +26,7 @@ from defocus.tables.contribution import Bound
 from defocus.tables.display import groups_words, question_page
 from defocus.tables.distinct_values import FoundValues
 from defocus.tables.execution import Run, rehearse, statements
+from defocus.tables.grouping_sets import ALL, GroupingSets, Layout
 from defocus.tables.keys import Keys, StoredKeys, in_memory
 from defocus.tables.parts import part_rules
 from defocus.tables.planner import MeasurementPlan, Plan, keys_need_delta, plan
@@ -33,6 +35,8 @@ from defocus.tables.rows import Rows
 from defocus.tables.weights import RowSampler
 
 __all__ = ["Query", "printable"]
+
+_SHOWN = 12
 
 
 @final
@@ -69,13 +73,19 @@ class Query:
     """Where keys are found, those columns of them that were named: groups are all these, for each that is found."""
     bias: Bias | None = None
     """What is declared about rows beyond the bound and about clipping, which intervals then hold."""
+    sets: GroupingSets | None = None
+    """Several sets of groups, where not only those of all keys are asked for."""
+    layout: Layout | None = None
+    """Their groups, where the keys are known."""
     text: str | None = None
     """The question as somebody wrote it, for the record, where that is another text than :attr:`question`."""
 
     def __post_init__(self) -> None:
         if not self.arrangement.aggregates:
             raise InvalidParameterError("Nothing is asked.", fix="write for example agg(visits=dp.count()).")
-        checked_names(list(self.by), self.arrangement.titles)
+        checked_names(list(self.by if self.sets is None else self.sets.names), self.arrangement.titles)
+        if self.sets is not None:
+            self._check_sets()
         named = () if self.among is None else self.among.table.column_names
         if self.keys is None and self.rows.unit is not None and self.rows.unit in {*self.by} - {*named}:
             raise InvalidParameterError(
@@ -83,6 +93,14 @@ class Query:
                 " could be. Nothing was charged.",
                 fix="group by what people share; or make a feature of a person first, such as"
                 ' per_person(visits="COUNT(*)"), and group by that.',
+            )
+
+    def _check_sets(self) -> None:
+        for name, aggregate in self.arrangement.apart:
+            raise InvalidParameterError(
+                f"{name!r:.60} is the {aggregate.words}, which does not add up over groups: a total is not the sum of"
+                " its parts.",
+                fix="ask for counts of rows, sums and means in several sets of groups, and the rest one set at a time.",
             )
 
     def share(self, **weights: Number) -> "Query":
@@ -129,6 +147,7 @@ class Query:
             keys=None if self.keys is None else self.keys.number,
             weights=self.weights,
             everything=not self.by and self.rows.number_is_declared,
+            levels=None if self.sets is None else self.sets.planned(self.layout),
         )
 
     def preview(self, *, epsilon: Number, delta: Number | None = None) -> Preview:
@@ -141,9 +160,10 @@ class Query:
         for name, statistic in self.arrangement.statistics:
             place = self.arrangement.source[name]
             split, noise = self.arrangement.splits[place], planned.splits[place]
-            columns[name] = [statistic.foreseen(name, split, noise, planned.grid)]
+            finest = None if self.layout is None else self._variances(planned, place)[-1]
+            columns[name] = [statistic.foreseen(name, split, noise, planned.grid, finest)]
         ordered = self.arrangement.in_order(columns)
-        foretold: tuple[str, ...] = ()
+        foretold = self._by_set(planned)
         if self.reading is not None:
             ordered, foretold = self.reading.foreseen(ordered, planned)
         return previewed(
@@ -156,6 +176,25 @@ class Query:
             rules=self._rules(planned),
             foretold=foretold,
         )
+
+    def _variances(self, planned: Plan, split: int) -> list[float]:
+        """The mean variance of a cell in each set of groups, in squared rows."""
+        assert self.layout is not None  # noqa: S101  # asked where keys are known
+        return [float(each.mean()) for each in self.layout.variances(planned.levels[split], planned.grid)]
+
+    def _by_set(self, planned: Plan) -> tuple[str, ...]:
+        """How exact counts are in each set of groups."""
+        if self.sets is None:
+            return ()
+        if self.layout is None:
+            return ("errors are those of the finest groups alone; all sets of groups are estimated together",)
+        cells, variances = self.arrangement.splits[0].cells, self._variances(planned, 0)
+        said = [
+            f"{', '.join(self.sets.names[i] for i in one) or ALL} {math.sqrt(cells * variance):.3g}"
+            for one, variance in zip(self.sets.sets, variances, strict=True)
+        ]
+        by_set = f"standard errors of the number of rows by set of groups: {'; '.join(said[:_SHOWN])}"
+        return (by_set, *self.sets.processing())
 
     def release(
         self,
@@ -197,10 +236,14 @@ class Query:
                 RowSampler.drawn(drawn_from),
                 tell,
                 self.bias,
-                self.among,
+                among=self.among,
+                sets=self.sets,
+                layout=self.layout,
             )
             keys, columns, bounds = run.answer(known)
-            answer = answered(keys.table, columns, self.question, receipt, (*words, *bounds), asked=asked)
+            rules, sets = (*words, *bounds), self.sets
+            more: dict[str, Any] = {} if sets is None else {"ordered": True, "processing": sets.processing()}
+            answer = answered(keys.table, columns, self.question, receipt, rules, asked=asked, **more)
             return answer if self.reading is None else self.reading.read(answer, planned)
 
         with shown(progress) as tell:
@@ -209,7 +252,7 @@ class Query:
                 compute,
                 ledger=self.ledger,
                 purpose=why,
-                description=printable(self.text or self.question)[:400],
+                description=printable(f"{self._unprotected}{self.text or self.question}")[:400],
                 written=to_record,
                 read=from_record,
                 facts=self._facts(words),
@@ -249,7 +292,7 @@ class Query:
             progress: called now and then with the percentage that the engine has done.
         """
         asked, planned = spendable(epsilon, delta, self.ledger), self._planned(epsilon, delta)
-        if self.reading is not None:
+        if self.reading is not None or self.sets is not None:
             raise InvalidParameterError(
                 "What is read from all groups together is not written to files.", fix="ask it with release(…)."
             )
@@ -295,10 +338,16 @@ class Query:
             )
 
     @property
+    def _unprotected(self) -> str:
+        """What the record of the charge begins with, where totals are exact."""
+        exact = "" if self.sets is None or not self.sets.exact else self.sets.held
+        return f"exact, not protected: the totals of {exact}; " if exact else ""
+
+    @property
     def question(self) -> str:
         """What is asked, in one line."""
         asked = ", ".join(f"{aggregate.words} as {name}" for name, aggregate in self.arrangement.aggregates)
-        groups = f", by {', '.join(self.by)}" if self.by else ""
+        groups = f", by {', '.join(self.by) if self.sets is None else self.sets.words()}" if self.by else ""
         if self.reading is not None:
             asked, groups = self.reading.words, ""
         steps = f"; {'; '.join(self.rows.words)}" if self.rows.words else ""
@@ -306,15 +355,12 @@ class Query:
 
     def _facts(self, words: tuple[str, ...]) -> str:
         """Everything public that the answer depends on."""
-        known = self.among if self.keys is None else self.keys
-        keys = (
-            "found"
-            if known is None
-            else known.facts
-            if isinstance(known, StoredKeys)
-            else repr(known.table.to_pydict())
-        )
-        read = () if self.reading is None else (self.reading,)
+        known, keys = self.among if self.keys is None else self.keys, "found"
+        if self.layout is not None:  # there may be millions of keys
+            keys = self.layout.digest()
+        elif known is not None:
+            keys = known.facts if isinstance(known, StoredKeys) else repr(known.table.to_pydict())
+        read = tuple(each for each in (self.reading, self.sets) if each is not None)
         return repr((self.rows.facts(), words, self.by, keys, self.bound, self.arrangement.aggregates, *read))
 
     def __repr__(self) -> str:
@@ -356,6 +402,8 @@ class Query:
             said.append(f"the groups were named beforehand, in {keys.description}; rows of others are left out")
         elif keys is not None and keys.table.num_columns:
             said.append(f"the {keys.number} groups were named beforehand; rows of others are left out")
+        if self.sets is not None:
+            said += self.sets.rules()
         if self.bias is not None:
             said.append(Rule(f"intervals also hold what is declared: {bias}", Effect.TOLD))
         return rules_of(said)

@@ -260,14 +260,16 @@ class Statistic(Aggregate):
         """The sums that it needs, as a division of the weight of a row."""
         return Split(self.arguments, self.moments.degrees) if self.arguments else PRESENCE
 
-    def foreseen(self, name: str, split: Split, noise: CellNoise, grid: int) -> PreviewColumn:
-        """What is known about its column beforehand."""
+    def foreseen(
+        self, name: str, split: Split, noise: CellNoise, grid: int, variance: float | None = None
+    ) -> PreviewColumn:
+        """What is known about its column beforehand; ``variance`` is that of an estimate from several measurements."""
         if any(argument.find for argument in self.arguments):
             return PreviewColumn(name, "how exact it will be depends on the bounds that are found")
         by_size, how = [], ""
         for size in SIZES:
             noisy = noise.around(expected(split, size), grid)
-            column = self.read(name, split, noisy)
+            column = self.read(name, split, noisy if variance is None else replace(noisy, variance=variance))
             how = column.how
             by_size.append((size, float(column.errors[0]), float((column.high - column.low)[0] / 2)))
         if self.quotient:

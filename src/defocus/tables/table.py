@@ -14,6 +14,8 @@ from defocus.tables.contribution import DEFAULT_ROWS, Bound, fitting
 from defocus.tables.cubes import Cube
 from defocus.tables.display import columns_page, groups_words, question_page
 from defocus.tables.examples import Examples, examples_of
+from defocus.tables.grouping_sets import GroupingSets
+from defocus.tables.hierarchy import leaves, unprotected
 from defocus.tables.inference import Asked, chi_squared, independent, mean_test, rank_test, survival
 from defocus.tables.keys import (
     DECLARED,
@@ -36,6 +38,7 @@ from defocus.tables.reading import Reading
 from defocus.tables.rows import Rows, join_private, join_public
 from defocus.tables.splits import Argument
 from defocus.tables.sql import Catalogue, SqlQuery, read
+from defocus.tables.statistics import count
 from defocus.tables.top import most_frequent
 
 __all__ = ["Grouped", "Table"]
@@ -163,7 +166,7 @@ class Table:
         """
         return replace(self, contribution=Bound.of(rows=rows, groups=groups, per_group=per_group, by=by))
 
-    def group_by(self, *columns: str | Sequence[str], keys: Any = DECLARED) -> "Grouped":
+    def group_by(self, *columns: str | Sequence[str], keys: Any = DECLARED, sets: Any = None) -> "Grouped":
         """Groups of rows with equal values.
 
         Args:
@@ -173,15 +176,47 @@ class Table:
                 None finds the values of that column, each of which is shown with all values of the others. A public
                 table may be a path, an Arrow dataset, a Spark frame or the name of one that was opened beside this:
                 the engine reads it, however long it is. Unless given, the domains declared for the columns.
+            sets: several sets of groups, released together so that totals are the sums of their parts: ``"rollup"``,
+                ``"cube"``, or a list of lists of columns such as ``[["ward"], []]``. The key of a total is ``"all"``.
         """
         names = _names(columns, "group_by", fix="name one, or ask agg() of the whole table.")
         chosen = key_columns(self.schema.usable(name) for name in names)
+        several = None if sets is None else GroupingSets.of(names, sets)
         if isinstance(keys, str) and keys == DECLARED:
-            return Grouped(self, names, declared_keys(chosen))
+            return Grouped(self, names, declared_keys(chosen), sets=several)
         named = self.public.get(keys, keys) if isinstance(keys, str) else keys
         if is_stored(named):
-            return Grouped(self, names, stored_keys(self.rows.engine, chosen, named))
-        return Grouped(self, names, *named_keys(chosen, named))
+            stored = stored_keys(self.rows.engine, chosen, named)
+            return Grouped(self, names, stored if several is None else in_memory(stored), sets=several)
+        return Grouped(self, names, *named_keys(chosen, named), sets=several)
+
+    def hierarchy(
+        self,
+        *columns: str | Sequence[str],
+        keys: Any = DECLARED,
+        invariants: Sequence[str] = (),
+        share: Mapping[str, Number] | None = None,
+    ) -> Query:
+        """The numbers of rows at each level of a tree, as whole numbers that are not negative and add up.
+
+        Guarantee:
+            As for every question, but for ``invariants``: these totals are exact, and nothing protects them. Of two
+            tables that agree in them and differ in one row, the odds of any answer differ as the charge says.
+
+        Args:
+            columns: the levels from the top: ``hierarchy("state", "county", "tract")``. Above them is the total.
+            keys: the leaves, with all that is above them: a public table, or as for :meth:`group_by`. Levels that
+                these rows do not have are taken from it, by those that they have.
+            invariants: levels whose totals are held exactly; ``"all"`` is the grand total. Only where a row is a
+                person, of the table as it was opened.
+            share: parts of the budget by level; by default those with the least sum of mean squared errors.
+        """
+        names = _names(columns, "hierarchy", fix="name the levels, from the top.")
+        own, groups, paths = leaves(self.rows, names, keys)
+        sets = replace(GroupingSets.of(names, "rollup"), whole=True, paths=paths).holding(invariants)
+        if share is not None:
+            sets = sets.divided(share)
+        return _query(self, own, groups, {"count": count()}, sets=sets)
 
     def cube(self, *columns: str | Sequence[str], ways: int | None = None) -> Cube:
         """The numbers of rows by all combinations of at most ``ways`` columns, measured together.
@@ -330,6 +365,7 @@ class Table:
         keys: Any = DECLARED,
         bounds: str | None = None,
         at_most: int | None = None,
+        invariants: Sequence[str] = (),
         dialect: str = "duckdb",
     ) -> SqlQuery:
         """A SELECT as a question, to preview, plan or release; it may name this table and those opened beside it.
@@ -340,17 +376,25 @@ class Table:
                 domains, or those that are found, which needs a delta.
             bounds: "find" to pay for finding bounds that nobody declared.
             at_most: how many different values one person brings to a COUNT(DISTINCT …); found privately by default.
+            invariants: levels of a ROLLUP whose totals are exact and not protected, as for :meth:`hierarchy`.
             dialect: which SQL it is, such as "postgres" or "spark".
         """
 
-        def ask(
-            rows: Rows, own: bool, by: tuple[str, ...], groups: Keys | None, aggregates: Mapping[str, Aggregate]
+        def ask(  # noqa: PLR0917  # as the reader of SQL calls it
+            rows: Rows,
+            own: bool,
+            by: tuple[str, ...],
+            groups: Keys | None,
+            aggregates: Mapping[str, Aggregate],
+            sets: GroupingSets | None,
         ) -> Query:
             table = replace(self, rows=rows, contribution=self.contribution if own else None)
-            return _query(table, by, groups, aggregates)
+            return _query(table, by, groups, aggregates, sets=sets)
 
         catalogue = Catalogue(self.name, self.rows, self.others, self.public)
-        return read(text, catalogue, ask, keys=keys, bounds=bounds, at_most=at_most, dialect=dialect)
+        return read(
+            text, catalogue, ask, keys=keys, bounds=bounds, at_most=at_most, invariants=invariants, dialect=dialect
+        )
 
     def sql(
         self,
@@ -417,6 +461,7 @@ class Grouped:
     keys: Keys | StoredKeys | None
     among: Keys | None = None
     """Where keys are found, those columns of them that were named."""
+    sets: GroupingSets | None = None
 
     @property
     def known(self) -> Keys | None:
@@ -425,7 +470,7 @@ class Grouped:
 
     def agg(self, *unnamed: object, **aggregates: Aggregate) -> Query:
         """What is asked of each group, each aggregate under the name of its column."""
-        return _query(self.table, self.by, self.keys, _named(unnamed, aggregates), among=self.among)
+        return _query(self.table, self.by, self.keys, _named(unnamed, aggregates), among=self.among, sets=self.sets)
 
     def top(self, column: str, number: int, *, keys: Any = DECLARED, counts: bool = False) -> Query:
         """The ``number`` most frequent values of a column in each group: see :meth:`Table.top`."""
@@ -499,6 +544,7 @@ def _query(
     reading: Reading | None = None,
     *,
     among: Keys | None = None,
+    sets: GroupingSets | None = None,
 ) -> Query:
     for name, aggregate in aggregates.items():
         if not isinstance(aggregate, Aggregate):
@@ -506,6 +552,8 @@ def _query(
                 f"{name} is {type(aggregate).__name__}, not something to ask.",
                 fix=f"write for example agg({name}=dp.count()).",
             )
+    if sets is not None and sets.exact:
+        unprotected(table.rows, table.ledger.unit)
     bound = _bounded(table)
     weights: dict[str, Number] = {}
     return Query(
@@ -518,6 +566,8 @@ def _query(
         weights=weights,
         reading=reading,
         among=among,
+        sets=sets,
+        layout=None if sets is None else sets.over(in_memory(keys)),
     )
 
 

@@ -1,6 +1,7 @@
 """Tables of people: a person of many extreme rows, added to every world."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from defocus.mechanisms import PartitionSelection
 from defocus.noise import Bits
 from defocus.noise.testing import seeded
 from defocus.tables.cubes import _GRID
+from defocus.tables.noise import PersonWeight
 from defocus.tables.query import Query
 from defocus.tables.table import Table
 from defocus.tables.weights import RowSampler
@@ -142,6 +144,50 @@ def cube(folder: Path, runs: int) -> Attack:
     )  # fmt: skip
 
 
+def rolled_up(folder: Path, runs: int) -> Attack:
+    """Two levels of which each is measured: a world's two groups, and their sum."""
+    bits, charges = seeded(17), set()
+    places = [(key // _KEYS, key) for key in range(_KEYS * runs)]
+    queries = []
+    for i, rows in enumerate([BASE, IN_ONE_GROUP]):
+        worlds = _opened(folder / f"{i}.ledger", rows, runs).derive(world=f"key // {_KEYS}")
+        grouped = worlds.group_by("world", "key", keys=places, sets=[["world"], ["world", "key"]])
+        query = grouped.agg(n=dp.count())
+        assert query.sets is not None
+        queries.append(replace(query, sets=query.sets.divided({})))
+
+    def release(which: int, n: int) -> Any:
+        answer = queries[which].release(epsilon=1, bits=bits)
+        charges.add(answer.receipt.event)
+        return answer["n"].values.reshape(runs, -1)[:n]
+
+    return Attack(release=batched(release), pair=(0, 1), event=queries[0].plan(epsilon=1).event, charges=charges)
+
+
+def invariants(folder: Path, runs: int) -> Attack:
+    """The total of each world is exact. One of its rows is in the other group of the neighbouring data."""
+    bits, charges = seeded(19), set()
+    places = pa.table({"world": np.repeat(np.arange(runs), _KEYS), "key": np.arange(_KEYS * runs)})
+    queries = []
+    for i, there in enumerate([(12, 12), (11, 13)]):
+        rows = places.take(pa.array(np.repeat(np.arange(_KEYS * runs), np.tile(there, runs))))
+        ledger = folder / f"{i}.ledger"
+        table = dp.open(rows, unit=dp.rows(), budget=AMPLE, ledger=ledger, name="visits")
+        queries.append(table.hierarchy("world", "key", keys=places, invariants=["world"]))
+
+    def release(which: int, n: int) -> Any:
+        answer = queries[which].release(epsilon=2, bits=bits)
+        charges.add(answer.receipt.event)
+        return answer["count"].values[:-1].reshape(runs, -1)[:n]
+
+    return Attack(release=batched(release), pair=(0, 1), event=queries[0].plan(epsilon=2).event, charges=charges)
+
+
+def as_if_added(patch: pytest.MonkeyPatch) -> None:
+    """A row that moves is taken for one that comes."""
+    patch.setattr(PersonWeight, "moved", lambda _self, sensitivity: sensitivity)
+
+
 def unbounded(patch: pytest.MonkeyPatch) -> None:
     """A person's rows all count in full."""
     patch.setattr("defocus.tables.weights._share", lambda total, _number, at_least: literal(total // at_least))
@@ -159,5 +205,7 @@ ROOMS = (
     Room(name="sum and histogram", make=two_measurements, faults=(), slight=(unbounded, HALF), few=0, near=0.3),
     Room(name="median", make=median, faults=(unbounded,), few=1200, many=4000, near=0.4),
     Room(name="found keys", make=keys, faults=(every_key,)),
+    Room(name="rollup", make=rolled_up, faults=(), slight=(unbounded, HALF), few=0, near=0.4),
+    Room(name="invariants", make=invariants, faults=(), slight=(as_if_added, HALF), near=0.5),
     Room(name="cube", make=cube, faults=(HALF,), few=1500, many=6000, near=0.5, again=True),
 )

@@ -1,5 +1,7 @@
 """GROUP BY: columns, expressions, aliases and ordinals, each as a column of the rows."""
 
+import itertools
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +15,11 @@ from defocus.tables.sql.aggregates import is_aggregate
 from defocus.tables.sql.parser import canonical, only
 from defocus.tables.sql.query import Scope, matching
 
-__all__ = ["Key", "grouped", "ordinal"]
+__all__ = ["Key", "grouped", "in_sets", "ordinal"]
+
+
+_MOST_PARTS = 10
+_MOST_SETS = 1 << _MOST_PARTS
 
 
 @final
@@ -41,9 +47,9 @@ def grouped(tree: exp.Select, scope: Scope) -> tuple[Scope, tuple[Key, ...]]:
     clause = tree.args.get("group")
     if clause is None:
         return scope, ()
-    only(clause, "GROUP BY", "expressions", "all")
+    only(clause, "GROUP BY", "expressions", "all", "rollup", "cube")
     items = list(tree.expressions)
-    wanted = list(clause.expressions)
+    wanted = _flat(clause)
     if clause.args.get("all"):
         wanted = [_inner(item) for item in items if not any(map(_is_of_groups, item.walk()))]
     extended, keys = scope, list[Key]()
@@ -64,6 +70,82 @@ def grouped(tree: exp.Select, scope: Scope) -> tuple[Scope, tuple[Key, ...]]:
 
 def _is_of_groups(node: exp.Expr) -> bool:
     return is_aggregate(node) or isinstance(node, exp.Window)
+
+
+def in_sets(tree: exp.Select, scope: Scope, keys: Sequence[Key]) -> tuple[tuple[int, ...], ...] | None:
+    """The sets of groups of ROLLUP, CUBE and GROUPING SETS, by places of keys; None if there is one."""
+    clause = tree.args.get("group")
+    if clause is None or not _several(clause):
+        return None
+    items = list(tree.expressions)
+
+    def place(node: exp.Expression) -> int:
+        text = canonical(scope.resolved(_meant(node, items, scope)[1]))
+        return next(i for i, key in enumerate(keys) if key.text == text)
+
+    listed = [
+        tuple(sorted({place(node) for part in way for node in part})) for way in itertools.product(*_elements(clause))
+    ]
+    return tuple(dict.fromkeys(listed))
+
+
+_KINDS = (exp.Rollup, exp.Cube, exp.GroupingSets)
+
+
+def _several(clause: exp.Expression) -> bool:
+    return any(isinstance(node, _KINDS) for node in clause.expressions) or any(
+        clause.args.get(word) for word in ("rollup", "cube")
+    )
+
+
+def _flat(clause: exp.Expression) -> list[exp.Expression]:
+    """Everything that is grouped by, in any set, each once."""
+    if not _several(clause):
+        return list(clause.expressions)
+    nodes = [node for choices in _elements(clause) for part in choices for node in part]
+    return list({canonical(node): node for node in nodes}.values())
+
+
+def _elements(clause: exp.Expression) -> list[list[list[exp.Expression]]]:
+    """For each part of GROUP BY the sets that it stands for; one of each part is chosen in every way."""
+    plain = [node for node in clause.expressions if not isinstance(node, _KINDS)]
+    for word in ("rollup", "cube"):
+        if clause.args.get(word):  # GROUP BY a, b WITH ROLLUP
+            return [_ways(word, [[node] for node in plain])]
+    elements = [[plain]]
+    for node in clause.expressions:
+        if isinstance(node, exp.GroupingSets):
+            elements.append([way for one in node.expressions for way in _sets(one)])
+        elif isinstance(node, _KINDS):
+            elements.append(_sets(node))
+    if math.prod(map(len, elements)) > _MOST_SETS:
+        raise InvalidParameterError("These are too many sets of groups.", fix=f"ask for at most {_MOST_SETS}.")
+    return elements
+
+
+def _sets(node: exp.Expression) -> list[list[exp.Expression]]:
+    if isinstance(node, exp.Rollup | exp.Cube):
+        return _ways(node.key, [_parts(part) for part in node.expressions])
+    if isinstance(node, exp.GroupingSets):
+        return [way for one in node.expressions for way in _sets(one)]
+    return [_parts(node)]
+
+
+def _ways(word: str, parts: list[list[exp.Expression]]) -> list[list[exp.Expression]]:
+    if len(parts) > _MOST_PARTS:
+        raise InvalidParameterError(f"{word.upper()} has {len(parts)} parts.", fix=f"use at most {_MOST_PARTS}.")
+    if word == "rollup":
+        chosen = [parts[:number] for number in range(len(parts), -1, -1)]
+    else:
+        chosen = [list(way) for number in range(len(parts), -1, -1) for way in itertools.combinations(parts, number)]
+    return [[node for part in way for node in part] for way in chosen]
+
+
+def _parts(node: exp.Expression) -> list[exp.Expression]:
+    """A column, or several that are kept together."""
+    if isinstance(node, exp.Tuple):
+        return list(node.expressions)
+    return [node.this if isinstance(node, exp.Paren) else node]
 
 
 def ordinal(node: exp.Literal, items: Sequence[exp.Expression], word: str) -> exp.Expression:

@@ -55,10 +55,10 @@ _CONSTRUCTS: tuple[tuple[tuple[type[Any], ...], str, str, str], ...] = (
         "leave it out: bound(by='sampling') limits what one person contributes.",
     ),
     (
-        (exp.Cube, exp.Rollup, exp.GroupingSets, exp.Grouping),
-        "CUBE, ROLLUP or GROUPING SETS",
-        "each set of groups is a release of its own",
-        "ask one query for each set of groups, or count them together with table.cube(…) or dp.workloads.",
+        (exp.Cube, exp.Rollup, exp.GroupingSets, exp.Grouping, exp.GroupingId),
+        "CUBE, ROLLUP, GROUPING SETS or GROUPING elsewhere than in the outer query",
+        "totals are made of released numbers",
+        "write GROUP BY ROLLUP (a, b) in the outer SELECT.",
     ),
     (
         (exp.Pivot,),
@@ -130,7 +130,7 @@ def refuse_constructs(tree: exp.Expression) -> None:
     """Refuse what has no place anywhere in a query."""
     for node in tree.walk():
         for kinds, construct, why, fix in _CONSTRUCTS:
-            if isinstance(node, kinds) and not _has_place(node):
+            if isinstance(node, kinds) and not _has_place(node, tree):
                 with at(node):
                     raise UnsupportedSqlError(construct, why=why, fix=fix)
         if isinstance(node, exp.With) and node.args.get("recursive"):
@@ -147,8 +147,10 @@ def refuse_constructs(tree: exp.Expression) -> None:
                 )
 
 
-def _has_place(node: exp.Expression) -> bool:
-    """Whether a window function stands where one may: what it may look at is known when names are."""
+def _has_place(node: exp.Expression, tree: exp.Expression) -> bool:
+    """Whether a window stands where one may (what it may look at is known when names are), or sets are outermost."""
+    if isinstance(node, exp.Cube | exp.Rollup | exp.GroupingSets | exp.Grouping | exp.GroupingId):
+        return node.find_ancestor(exp.Select, exp.AggFunc) is tree
     if isinstance(node, exp.WindowSpec):
         return isinstance(node.parent, exp.Window)
     if not isinstance(node, exp.Window) or node.args.get("over") is None:

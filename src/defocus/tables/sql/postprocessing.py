@@ -23,8 +23,11 @@ from defocus.answers.rules import rules_of
 from defocus.engines.schema import Column, Kind, Schema
 from defocus.errors import InvalidParameterError, WrongKindError
 from defocus.tables.expressions import typed
+from defocus.tables.grouping_sets import are_totals
 
-__all__ = ["Finish", "Order", "Output", "Regroup", "kind_of", "linear", "references"]
+__all__ = ["PUBLIC", "Finish", "Order", "Output", "Regroup", "kind_of", "linear", "references"]
+
+PUBLIC = "exact, since it follows from the keys"
 
 _TYPES = {
     Kind.BOOLEAN: pa.bool_(),
@@ -90,6 +93,8 @@ class Finish:
     offset: int
     notes: tuple[str, ...]
     qualify: tuple[exp.Expression, str] | None = None
+    summed: tuple[int, ...] = ()
+    """The keys that may be totals; g0, g1, … are 1 where they are, and else 0."""
 
     def checked(self) -> None:
         """Refuse formulas of a wrong kind; depends on the query alone."""
@@ -141,6 +146,7 @@ class Finish:
     @property
     def _schema(self) -> Schema:
         keys = [Column(f"k{i}", kind) for i, (_, kind) in enumerate(self.keys)]
+        keys += [Column(f"g{i}", Kind.INTEGER) for i in range(len(self.keys)) if self.summed]
         return Schema([*keys, *(Column(reference, Kind.NUMBER) for reference in self.held)])
 
     def _kind(self, tree: exp.Expression) -> Kind:
@@ -150,8 +156,16 @@ class Finish:
         return {reference: answer[name] for reference, name in self.held.items()}
 
     def _table(self, answer: Released) -> ReleasedTable:
-        keys = {f"k{i}": values for i, values in enumerate(answer.keys.values())}
+        keys = {f"k{i}": values for i, values in enumerate(answer.keys.values())} | self._totals(answer)
         return ReleasedTable({**keys, **{name: column.values for name, column in self._released(answer).items()}})
+
+    def _totals(self, answer: Released) -> dict[str, Any]:
+        """For each key, where it is that of a total; nothing where there is one set of groups."""
+        if not self.summed:
+            return {}
+        none = np.zeros(len(answer), np.int64)
+        columns = enumerate(answer.keys.values())
+        return {f"g{i}": pa.array(are_totals(keys.to_pylist()) if i in self.summed else none) for i, keys in columns}
 
     def _arranged(self, answer: Released, chosen: Any, sorts: Sequence[Any]) -> Released:
         if not len(answer):

@@ -30,19 +30,22 @@ from defocus.tables.aggregates import Aggregate
 from defocus.tables.expressions import expression, squeezed, typed
 from defocus.tables.expressions.parser import at
 from defocus.tables.expressions.ranges import is_whole
+from defocus.tables.grouping_sets import GroupingSets
 from defocus.tables.keys import Keys
 from defocus.tables.planner import Plan
 from defocus.tables.query import Query, printable
 from defocus.tables.rows import Rows
 from defocus.tables.sql.bounds import conjuncts
 from defocus.tables.sql.parser import DIALECT, canonical, written
-from defocus.tables.sql.postprocessing import Finish, Output, Regroup, linear, references
+from defocus.tables.sql.postprocessing import PUBLIC, Finish, Output, Regroup, linear, references
 
 __all__ = ["Ask", "Named", "Scope", "SqlQuery", "matching", "plain", "unused"]
 
 
-Ask: TypeAlias = Callable[[Rows, bool, tuple[str, ...], Keys | None, Mapping[str, Aggregate]], Query]
-"""Makes a question of rows, whether they are the table's own, keys and aggregates."""
+Ask: TypeAlias = Callable[
+    [Rows, bool, tuple[str, ...], Keys | None, Mapping[str, Aggregate], GroupingSets | None], Query
+]
+"""Makes a question of rows, whether they are the table's own, keys, aggregates, and perhaps several sets of groups."""
 
 
 @final
@@ -129,7 +132,7 @@ class SqlQuery:
         scaled = linear(output.tree)
         if scaled is None:
             names = [self.finish.held[reference] for reference in references(output.tree)]
-            return PreviewColumn(output.name, f"computed from {' and '.join(names) or 'keys'}")
+            return PreviewColumn(output.name, f"computed from {' and '.join(names)}" if names else PUBLIC)
         column, factor = by_name[self.finish.held[scaled.reference]], abs(scaled.factor)
         return PreviewColumn(
             output.name,

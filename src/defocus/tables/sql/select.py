@@ -4,8 +4,9 @@ Which groups a query shows: those that somebody named, or None if they are to be
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, final
 
 from sqlglot import exp
@@ -13,19 +14,22 @@ from sqlglot import exp
 from defocus.answers.columns import checked_names
 from defocus.engines.schema import Kind
 from defocus.errors import InvalidParameterError, UnsupportedSqlError, count
+from defocus.tables.aggregates import Aggregate
 from defocus.tables.contribution import FIND
 from defocus.tables.expressions.parser import at
 from defocus.tables.expressions.ranges import may_be_null
+from defocus.tables.grouping_sets import GroupingSets
 from defocus.tables.keys import DECLARED, EVERYTHING, Keys, declared_keys, key_columns, public_keys
 from defocus.tables.sql.aggregates import Asked, Calls, free, is_aggregate
 from defocus.tables.sql.bounds import listed
-from defocus.tables.sql.grouping import Key, grouped, ordinal
+from defocus.tables.sql.grouping import Key, grouped, in_sets, ordinal
 from defocus.tables.sql.parser import canonical, only, select, window_refusal
 from defocus.tables.sql.person_features import inside_aggregates
 from defocus.tables.sql.postprocessing import Finish, Order, Output, references
 from defocus.tables.sql.query import Ask, Scope, SqlQuery, matching
 from defocus.tables.sql.relations import Catalogue, from_clause
 from defocus.tables.sql.released import ReleasedAsked, ReleasedCalls, ReleasedScope, released_source
+from defocus.tables.statistics import count as rows_counted
 
 __all__ = ["chosen_keys", "read"]
 
@@ -81,6 +85,7 @@ def read(
     keys: Any = DECLARED,
     bounds: object = None,
     at_most: object = None,
+    invariants: Sequence[str] = (),
     dialect: object = "duckdb",
 ) -> SqlQuery:
     """Read a SELECT; ``ask`` makes the question once it is known of which rows, in which groups and for what.
@@ -94,31 +99,48 @@ def read(
     try:
         tree = select(text, dialect)
         how = (bounds == FIND, None if at_most is None else count("at_most", at_most))
-        return _read(tree, catalogue, ask, keys, how)
+        return _read(tree, catalogue, ask, keys, how, invariants)
     except InvalidParameterError as problem:
         if isinstance(text, str):
             problem.placed(text)
         raise
 
 
-def _read(tree: exp.Select, catalogue: Catalogue, ask: Ask, keys: Any, how: tuple[bool, int | None]) -> SqlQuery:
+def _read(  # noqa: PLR0917  # as read() got it
+    tree: exp.Select, catalogue: Catalogue, ask: Ask, keys: Any, how: tuple[bool, int | None], invariants: Sequence[str]
+) -> SqlQuery:
     distinct = ["distinct"] if tree.args.get("group") else []
     only(tree, "SELECT", *_CLAUSES, *distinct)
     if not tree.expressions or len(tree.expressions) > _MOST_ITEMS:
         raise InvalidParameterError(f"A query selects 1 to {_MOST_ITEMS} columns.", fix="name them.")
     source = released_source(tree, catalogue)
     if source is not None:
-        inner = _read(source[0], catalogue, ask, keys, how)
+        inner = _read(source[0], catalogue, ask, keys, how, ())
         return _over(inner, tree, source[1])
     scope, _ = from_clause(tree, catalogue)
     scope, asked = inside_aggregates(scope, tree)
-    scope, groups = grouped(asked, scope)
+    before, (scope, groups) = scope, grouped(asked, scope)
     _refuse_merging(tree, len(groups))
-    reader = _Reader(scope, groups, Calls(scope, *how), Asked())
+    reader = _Reader(scope, groups, Calls(scope, *how), Asked(), in_sets(asked, before, groups))
     finish, names, aggregates = reader.finish(asked)
     by = tuple(key.physical for key in groups)
     shown, unknown = chosen_keys(groups, names, scope.conditions, keys)
-    return SqlQuery(ask(scope.rows, scope.own, by, shown, aggregates), finish, canonical(tree), unknown)
+    sets = _held(reader.grouping_sets, aggregates, invariants)
+    return SqlQuery(ask(scope.rows, scope.own, by, shown, aggregates, sets), finish, canonical(tree), unknown)
+
+
+def _held(
+    sets: GroupingSets | None, aggregates: Mapping[str, Aggregate], invariants: Sequence[str]
+) -> GroupingSets | None:
+    """Several sets of groups; nested ones of which only the rows are counted are a hierarchy of whole counts."""
+    if sets is not None and sets.nested and list(aggregates.values()) == [rows_counted()]:
+        return replace(sets, whole=True).holding(invariants)
+    if invariants:
+        raise InvalidParameterError(
+            "Totals are held exactly where rows are counted in nested groups, and nothing else is asked.",
+            fix="write SELECT state, county, COUNT(*) … GROUP BY ROLLUP (state, county), or leave invariants out.",
+        )
+    return sets
 
 
 def _over(inner: SqlQuery, tree: exp.Select, called: str) -> SqlQuery:
@@ -155,6 +177,7 @@ class _Reader:
     keys: tuple[Key, ...]
     calls: Calls | ReleasedCalls
     asked: Asked | ReleasedAsked
+    sets: tuple[tuple[int, ...], ...] | None = None
 
     def finish(self, tree: exp.Select) -> tuple[Finish, list[str], dict[str, Any]]:
         """What is done after the noise, the names of the keys, and the aggregates to ask by name."""
@@ -176,8 +199,11 @@ class _Reader:
             )
         checked_names(names, [output.name for output in outputs])
         aggregates, held = self.asked.arranged([*names, *(key.physical for key in self.keys)])
+        sets, by = self.grouping_sets, [key.physical for key in self.keys]
+        summed = () if sets is None else tuple(by.index(name) for name in sets.summed)
+        kinds = [Kind.TEXT if i in summed else key.column.kind for i, key in enumerate(self.keys)]
         finish = Finish(
-            keys=tuple((name, key.column.kind) for name, key in zip(names, self.keys, strict=True)),
+            keys=tuple(zip(names, kinds, strict=True)),
             held=held,
             outputs=tuple(outputs),
             having=having,
@@ -186,9 +212,15 @@ class _Reader:
             offset=_number(tree.args.get("offset"), "OFFSET") or 0,
             notes=tuple(self.asked.notes),
             qualify=qualify,
+            summed=summed,
         )
         finish.checked()
         return finish, names, dict(aggregates)
+
+    @property
+    def grouping_sets(self) -> GroupingSets | None:
+        """The sets of groups, where there are several."""
+        return None if self.sets is None else GroupingSets.placed(tuple(key.physical for key in self.keys), self.sets)
 
     def _condition(
         self, tree: exp.Select, part: str, aliases: dict[str, exp.Expression]
@@ -231,7 +263,8 @@ class _Reader:
         return re.sub(r"\W+", "_", canonical(node).lower()).strip("_")[:60] or "value"
 
     def _statistic(self, tree: exp.Expression, item: exp.Expression) -> exp.Expression:
-        if not references(tree) and tree.find(exp.Window) is None:
+        totals = [column.name.startswith("g") for column in tree.find_all(exp.Column)]
+        if not references(tree) and tree.find(exp.Window) is None and not (totals and all(totals)):
             raise UnsupportedSqlError(
                 f"{canonical(item)[:60]} among the selected columns",
                 why="it is neither a key nor made of aggregates",
@@ -254,11 +287,8 @@ class _Reader:
         keys_first = place != "ORDER BY"
 
         def made(part: exp.Expression) -> exp.Expression:
-            if is_aggregate(part) and not _of_window(part):
-                aggregate: Any
-                aggregate, default, notes = self.calls.read(part)
-                wanted = name if name and part is root else default
-                return exp.column(self.asked.reference(aggregate, wanted, notes), quoted=True)
+            if isinstance(part, exp.Grouping | exp.GroupingId) or (is_aggregate(part) and not _of_window(part)):
+                return self._called(part, name if part is root else "")
             if not keys_first and (alias := self._alias(part, aliases)) is not None:
                 return alias
             if any(type(part) is type(key.tree) or isinstance(part, exp.Column) for key in self.keys):
@@ -279,6 +309,29 @@ class _Reader:
 
         root = node.copy()
         return root.transform(made, copy=False)
+
+    def _called(self, node: exp.Expression, name: str) -> exp.Expression:
+        """A released column, or whether keys are totals."""
+        if isinstance(node, exp.Grouping | exp.GroupingId):
+            return self._grouping(node)
+        aggregate: Any
+        aggregate, default, notes = self.calls.read(node)
+        return exp.column(self.asked.reference(aggregate, name or default, notes), quoted=True)
+
+    def _grouping(self, node: exp.Expression) -> exp.Expression:
+        """GROUPING(a, b): a bit for each key, the last the lowest, set where it is that of a total."""
+        places = [self._key(part) for part in node.expressions]
+        if self.sets is None or not places or len(places) > len(self.keys) or None in places:
+            raise UnsupportedSqlError(
+                canonical(node)[:60],
+                why="it tells totals apart, of keys in several sets of groups",
+                fix="write GROUPING(ward) of a key, and GROUP BY ROLLUP (ward, …), CUBE or GROUPING SETS.",
+            )
+        bits: list[exp.Expression] = [
+            exp.Mul(this=exp.column(f"g{place}", quoted=True), expression=exp.Literal.number(1 << i))
+            for i, place in enumerate(reversed(places))
+        ]
+        return exp.paren(reduce(lambda a, b: exp.Add(this=a, expression=b), bits))
 
     def _alias(self, part: exp.Expression, aliases: dict[str, exp.Expression]) -> exp.Expression | None:
         if not isinstance(part, exp.Column) or part.args.get("table") is not None:

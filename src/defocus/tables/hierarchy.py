@@ -1,0 +1,86 @@
+"""Hierarchies: which leaves there are, by public tables alone, and where totals may be held exactly."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from defocus.errors import InvalidParameterError, NotDeclaredError
+from defocus.privacy.units import Unit
+from defocus.tables.keys import DECLARED, Keys, declared_keys, key_columns, key_table, public_keys
+from defocus.tables.rows import Rows
+
+__all__ = ["leaves", "unprotected"]
+
+
+def leaves(rows: Rows, names: Sequence[str], keys: Any) -> tuple[tuple[str, ...], Keys, pa.Table | None]:
+    """The columns that rows are told apart by, their keys, and all levels of each, where rows do not have all.
+
+    Guarantee:
+        Nothing of a row decides about the tree: leaves are declared, and rows of others are left out.
+    """
+    own = tuple(name for name in names if rows.schema.get(name) is not None)
+    table = key_table(keys)
+    if len(own) < len(names) and (table is None or not own):
+        missing = next(name for name in names if name not in own)
+        rows.schema.usable(missing)
+    columns = key_columns(rows.schema.usable(name) for name in own)
+    if table is None:
+        declared = declared_keys(columns) if isinstance(keys, str) and keys == DECLARED else public_keys(columns, keys)
+        if declared is None:
+            raise NotDeclaredError(
+                "A hierarchy needs leaves that are known: which of them exist is no question of the data.",
+                fix="pass keys=, a public table with one line for each leaf and its columns, or declare all domains.",
+            )
+        return own, declared, None
+    for name in names:
+        if name not in table.column_names:
+            raise NotDeclaredError(
+                f"The table of leaves has no column {name!r:.60}.", fix=f"give it the columns {', '.join(names)}."[:200]
+            )
+    paths = pa.table({name: _level(table, name) for name in names})
+    _once(paths, names, "A leaf is there twice.", "name each leaf once.")
+    _once(
+        paths,
+        own,
+        f"A leaf, by its {', '.join(own)}, has two parents."[:200],
+        "give each leaf one line; where names of leaves repeat, add the column above them to the rows.",
+    )
+    return own, public_keys(columns, paths), None if len(own) == len(names) else paths
+
+
+def _level(table: pa.Table, name: str) -> pa.ChunkedArray:
+    """A level of a public table, of a type that keys can have."""
+    column = table.column(name)
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    words = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_boolean(kind)
+    if not words and not pa.types.is_integer(kind) and not pa.types.is_temporal(kind):
+        raise InvalidParameterError(
+            f"The level {name!r:.60} is of type {kind}.", fix="name groups by text, whole numbers or dates."
+        )
+    return column.cast(kind)
+
+
+def _once(table: pa.Table, names: Sequence[str], what: str, fix: str) -> None:
+    if table.select(list(names)).group_by(list(names)).aggregate([]).num_rows != table.num_rows:
+        raise InvalidParameterError(what, fix=fix)
+
+
+def unprotected(rows: Rows, unit: Unit) -> None:
+    """Refuse to hold totals exactly where they would not be totals of people, or could be of a chosen few.
+
+    A total of weighted or sampled rows is no number of anything. A total of filtered or derived rows could be that of
+    one person: an exact answer to any question at all.
+    """
+    if rows.unit is not None or unit.kind != "rows" or unit.per_person not in {None, 1}:
+        raise InvalidParameterError(
+            "Totals are held exactly only where each row is protected as a row: here a person may have several, which"
+            " count with less weight, so their number is no total.",
+            fix="leave invariants out; or open a table with one row for each person, unit=dp.rows().",
+        )
+    if rows.words or rows.charged:
+        raise InvalidParameterError(
+            "Totals are held exactly only of the table as it was opened: of filtered, derived or joined rows they would"
+            " be exact answers about a chosen few.",
+            fix="leave invariants out, or leave the filter out.",
+        )
