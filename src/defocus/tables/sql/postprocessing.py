@@ -134,6 +134,10 @@ class Finish:
             replace(columns[f"o{i}"] if output.reference is None else released[output.reference], name=output.name)
             for i, output in enumerate(self.outputs)
         ]
+        shown = [
+            column if references(output.tree) else replace(column, how=PUBLIC, error_of="")
+            for column, output in zip(shown, self.outputs, strict=True)
+        ]
         keys = dict(zip((name for name, _ in self.keys), answer.keys.values(), strict=True))
         rules = rules_of((*answer.rules, *self.notes))
         fresh = [column for column, output in zip(shown, self.outputs, strict=True) if output.reference is None]
