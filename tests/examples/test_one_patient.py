@@ -18,4 +18,4 @@ def test_it_charges_five_data_sets_to_one_ledger_and_draws_the_burn_down(
         assert name in told
     assert "triangles: The budget does not cover this release" in told
     drawn = picture.read_text(encoding="utf-8")
-    assert drawn.startswith("<?xml")
+    assert drawn.startswith("<svg")

@@ -118,7 +118,7 @@ def test_what_is_said_alike_is_fine(stays: dp.tables.Table) -> None:
 
 
 def test_what_the_table_does_not_declare_must_be_said(stays: dp.tables.Table, book: dp.Ledger) -> None:
-    raw = stays.derive(both="age + days")
+    raw = stays.derive(both="CAST(ward AS DOUBLE)")
     for model in (LogisticRegression(**PRICE), NaiveBayes(**PRICE), KMeans(2, **PRICE)):
         with pytest.raises(NotDeclaredError, match=r"declare it, table\.declare"):
             model.fit(raw.examples(["age", "both"], "ward"))

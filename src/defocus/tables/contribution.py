@@ -284,7 +284,7 @@ def best_bound(
     >>> found.rows, found.beyond, found.people
     (91, 0.0, 242)
     >>> best_bound(people // 200, scale=20, groups=10, noise=1.4, counts=True, quotients=False).rows
-    2
+    4
     """
     rows = np.array([(low + 1 + high) / 2 for low, high in itertools.pairwise((0, *EDGES))])  # in the middle of each
     numbers, end = _people(people, scale)

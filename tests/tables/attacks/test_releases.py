@@ -64,7 +64,11 @@ QUESTIONS: list[Callable[[Table], Query]] = [
     ),
     lambda t: t.where("x / 0 > 1 OR LN(x) < 3 OR x * 1e308 > 0").agg(n=dp.count("x * x")),
     lambda t: t.derive(y="CAST(x AS BIGINT)", w="CAST(k AS BIGINT)").agg(y=dp.mean("y", 0, 9), w=dp.sum("w", 0, 1)),
-    lambda t: t.group_by("k", keys=["a"]).agg(q=dp.quantiles("x", [0.1, 0.5], 0, 1), h=dp.histogram("x", [0, 1, 2])),
+    lambda t: (
+        t.bound(rows=5)
+        .group_by("k", keys=["a"])
+        .agg(q=dp.quantiles("x", [0.1, 0.5], 0, 1), h=dp.histogram("x", [0, 1, 2]))
+    ),
     lambda t: t.bound(rows=2, by="sampling").agg(m=dp.mean("x", bounds="find"), h=dp.median("x", bounds="find")),
     lambda t: t.bound(rows="find").agg(c=dp.correlation("x", "x * 2", x_bounds=(0, 1), y_bounds=(0, 2))),
 ]
