@@ -91,7 +91,8 @@ def test_no_row_makes_a_question_fail_change_its_shape_or_change_its_price(tmp_p
                     tuple(rule for rule in answer.rules if "found" not in rule),
                 )
             )
-            assert all(np.isfinite(column.values).all() for column in answer.columns)
+            nothing = any("no bounds were found" in rule for rule in answer.rules)  # which noise decides
+            assert all(np.isfinite(column.values).all() != nothing for column in answer.columns)
     assert len(seen) == 1
 
 
