@@ -188,7 +188,7 @@ _SHOP_TEXTS: list[str | tuple[str, str]] = [
     "SELECT country, SUM(price) AS s FROM orders GROUP BY country HAVING SUM(price) > 10000 AND COUNT(*) > 10",
     "SELECT DISTINCT country FROM orders",
     "SELECT DISTINCT country, COUNT(*) AS n FROM orders GROUP BY country",
-    "SELECT country, COUNT(*) AS n FROM orders GROUP BY CUBE (country, gift)",
+    "SELECT country, gift, COUNT(*) AS n FROM orders GROUP BY CUBE (country, gift)",
     "SELECT country, gift, COUNT(*) AS n FROM orders GROUP BY GROUPING SETS ((country), (gift))",
     "SELECT country, SUM(COUNT(*)) OVER (ORDER BY country) AS running FROM orders GROUP BY country",
     "SELECT country, ROW_NUMBER() OVER (ORDER BY SUM(price) DESC) AS place FROM orders GROUP BY country",
