@@ -161,7 +161,7 @@ def test_people_are_counted_in_as_many_groups_as_they_are_in(opened: Callable[..
     table = opened([300] * 400)
     question = table.bound(rows="find").group_by("g", keys=list(range(10))).agg(p=dp.count_units(), n=dp.count())
     answer = question.release(epsilon=50, bits=seeded(1))
-    assert answer.rules[-1].startswith("one who counts with at most 512 rows, a bound that was found privately; hardly")
+    assert answer.rules[-1].startswith("one who counts with at most 512 rows, a bound that was found privately; up to")
     assert answer["p"].values.sum() == pytest.approx(400 * 10, rel=0.02)
     five = table.bound(rows="find", groups=5).group_by("g", keys=list(range(10))).agg(p=dp.count_units())
     assert five.plan(epsilon=1).memberships is None

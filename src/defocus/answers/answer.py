@@ -20,7 +20,7 @@ from defocus.answers import charts, explanation, export, plots, tables
 from defocus.answers.columns import CONFIDENCE, NUMBERS, AnswerColumn, Floats, Tails, checked_names, named
 from defocus.answers.explanation import Promise, exactness, told
 from defocus.answers.noise_sources import Noise
-from defocus.answers.rules import Effect, Rule, below, covered, cut, exact, rules_in, rules_of, rules_out
+from defocus.answers.rules import Effect, Rule, below, covered, cut, exact, missed, rules_in, rules_of, rules_out
 from defocus.errors import InvalidParameterError, LedgerDamagedError, Number, positive, whole
 from defocus.ledger import Receipt
 from defocus.privacy.budgets import Budget
@@ -302,7 +302,7 @@ class Answer(ABC):
         if look.confidence != CONFIDENCE and all(np.isnan(each.low).all() for each in chosen):
             self._ends(named[0], look.confidence)  # says what there is
         made = self._drawn(chosen, look)
-        made.suptitle(plots.wrapped("\n".join((self.question, *below(cut(self.rules)))), look, size=10), fontsize=10)
+        made.suptitle(plots.wrapped("\n".join((self.question, *below(missed(self.rules)))), look, size=10), fontsize=10)
         made.alt = self._told(chosen, look)
         return plots.in_every_script(made)
 
@@ -336,7 +336,7 @@ class Answer(ABC):
             ]
             told.append(": ".join(part for part in (", ".join(row[: len(self.keys)]), ", ".join(said)) if part))
         by = f" by {', '.join(map(tables.plain, self.keys))}" if self.keys else ""
-        more = tables.notes(columns, self.threshold, below(cut(self.rules)), things=self.things[1], most=_MOST_TOLD)
+        more = tables.notes(columns, self.threshold, below(missed(self.rules)), things=self.things[1], most=_MOST_TOLD)
         about = f"{', '.join(names)}{by}, with {look.intervals} in brackets"
         return ". ".join(map(tables.line, [self.question, about, "; ".join(told), *more]))
 

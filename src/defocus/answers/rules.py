@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, final
 
-__all__ = ["Effect", "Rule", "below", "covered", "cut", "exact", "rules_in", "rules_of", "rules_out"]
+__all__ = ["Effect", "Rule", "below", "covered", "cut", "exact", "missed", "rules_in", "rules_of", "rules_out"]
 
 
 class Effect(StrEnum):
@@ -56,6 +56,11 @@ def cut(rules: Sequence[Rule]) -> list[Rule]:
     return [rule for rule in rules if rule.effect is Effect.CUT]
 
 
+def missed(rules: Sequence[Rule]) -> list[Rule]:
+    """The rules whose effect no interval holds, and those about numbers that nothing protects."""
+    return [rule for rule in rules if rule.effect in {Effect.BOUND, Effect.CUT, Effect.EXACT}]
+
+
 def exact(rules: Sequence[Rule]) -> list[str]:
     """The rules about numbers that nothing protects."""
     return [rule for rule in rules if rule.effect is Effect.EXACT]
@@ -67,9 +72,9 @@ def below(rules: Sequence[Rule]) -> list[str]:
     >>> below([Rule("loops are left out"), Rule("at each node, at most 9 of its edges count", Effect.CUT)])
     ['not in the intervals: at each node, at most 9 of its edges count']
     """
-    missed = [rule for rule in rules if rule.effect in {Effect.BOUND, Effect.CUT}]
+    outside = [rule for rule in rules if rule.effect in {Effect.BOUND, Effect.CUT}]
     told: list[str] = [rule for rule in rules if rule.effect is Effect.TOLD]
-    return [*exact(rules), *([f"not in the intervals: {'; '.join(missed)}"] if missed else []), *told]
+    return [*exact(rules), *([f"not in the intervals: {'; '.join(outside)}"] if outside else []), *told]
 
 
 def covered(rules: Sequence[Rule]) -> str:
@@ -78,9 +83,9 @@ def covered(rules: Sequence[Rule]) -> str:
     >>> covered([Rule("weights are cut to their declared range", Effect.CUT)])
     'the noise only, with 95 %; the truth may lie outside: weights are cut to their declared range'
     """
-    missed = [rule for rule in rules if rule.effect in {Effect.BOUND, Effect.CUT}]
-    outside = f"the noise only, with 95 %; the truth may lie outside: {'; '.join(missed)}"
-    return outside if missed else "the truth, with 95 %"
+    outside = [rule for rule in rules if rule.effect in {Effect.BOUND, Effect.CUT}]
+    some = f"the noise only, with 95 %; the truth may lie outside: {'; '.join(outside)}"
+    return some if outside else "the truth, with 95 %"
 
 
 def rules_out(rules: Sequence[Rule]) -> dict[str, list[str]]:

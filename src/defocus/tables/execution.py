@@ -29,6 +29,7 @@ from defocus.errors import InvalidParameterError
 from defocus.mechanisms import Gaussian, PartitionSelection
 from defocus.mechanisms.ranges import FoundRange
 from defocus.noise import Bits
+from defocus.privacy.numbers import at_least
 from defocus.tables.bias import Bias
 from defocus.tables.contribution import DEFAULT_ROWS, EDGES, Bound, FoundBound, best_bound, people_weight
 from defocus.tables.distinct_values import Distinct, FoundValues
@@ -271,12 +272,14 @@ def _nothing(column: AnswerColumn) -> AnswerColumn:
 
 
 def _found(rows: int, best: FoundBound, unit: str | None) -> str:
-    """The bound that was found, in words, and what it does to the numbers."""
+    """The bound that was found, in words, and what it may do to the numbers: few people with very many rows hide."""
     said = f"one {unit} counts with at most {rows} row{'' if rows == 1 else 's'}, a bound that was found privately"
-    if best.beyond < _HARDLY:
-        return f"{said}; hardly a row lies beyond it, and at most {best.people} people have more"
-    less = f"all rows of a {unit} with more count, but with less weight"
-    return f"{said}; about {100 * best.beyond:.0f} % of all rows lie beyond it, of at most {best.people} people; {less}"
+    if best.beyond >= _HARDLY:
+        said += f"; about {100 * best.beyond:.0f} % of the rows that show lie beyond it and count with less weight"
+    if not best.people:
+        return f"{said}; nobody seems to have more"
+    twice = at_least(100 * best.people / (best.people + best.weight), 1)
+    return f"{said}; up to {best.people} people (95 %) may have more: twice as many each would be {twice} % of all rows"
 
 
 def _some(bound: Bound | None) -> Bound:

@@ -384,7 +384,10 @@ class Query:
                 said += _grouping(rows, bound, keys, self.arrangement, plan)
             said.append(f"rows without a {rows.unit} belong to nobody and are left out")
         arguments = [argument for _, aggregate in self.arrangement.aggregates for argument in aggregate.arguments]
-        said += dict.fromkeys(argument.rule for argument in arguments if not argument.find)
+        clipped = {
+            each.rule: Effect.READ if each.low is None else bias.of(each.text) for each in arguments if not each.find
+        }
+        said += [Rule(text, effect) for text, effect in clipped.items()]
         apart = (
             aggregate.rule(rows.unit)
             for name, aggregate in self.arrangement.apart

@@ -230,7 +230,8 @@ class Regroup:
             for i, (name, tree) in enumerate(self.aggregates.items()):
                 function, _, _ = window_parts(exp.Window(this=tree, over="OVER"))
                 weights = _members(found.column(f"l{i}"), len(answer))
-                columns.append(propagation.aggregated(name, function, numbers(found.column(f"v{i}")), weights))
+                column = propagation.aggregated(name, function, numbers(found.column(f"v{i}")), weights)
+                columns.append(_of_picked(column, answer) if not referred(tree, list(released)) else column)
         keys = {name: found.column(f"g{i}") for i, (name, _) in enumerate(self.keys)}
         why = f"computed from {len(answer)} released groups"
         processing = (*answer.processing, why, *remarks(columns))
@@ -251,6 +252,15 @@ class Regroup:
         places = [exp.column(f"g{i}", quoted=True) for i in range(len(self.keys))]
         select = exp.select(*shown).from_("released")
         return table.run(select.group_by(*places).order_by(*places) if places else select)
+
+
+def _of_picked(column: AnswerColumn, answer: Released) -> AnswerColumn:
+    """A number of groups: exact, but where noise decided which groups there are, and then without an interval."""
+    if not any(PICKED in line for line in answer.processing):
+        return column
+    unknown = np.full(len(column.values), np.nan)
+    how = f"{column.how}; no interval, since noise decided which groups there are"
+    return replace(column, errors=unknown, low=unknown, high=unknown, how=how)
 
 
 def kind_of(tree: exp.Expression, schema: Schema) -> Kind:
