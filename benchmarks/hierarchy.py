@@ -56,11 +56,12 @@ def people(places: pa.Table, number: int, rng: np.random.Generator) -> pa.Table:
 
 
 def opened(home: Path) -> tuple[Any, pa.Table]:
+    places = pq.read_table(home / "places.parquet")
     table = dp.open(
         home / "people.parquet", unit=dp.rows(), budget=dp.Budget(10, 1e-6), ledger=home / "census.ledger",
-        name="census", threads=2,
+        name="census", threads=2, invariants=dp.tables.Invariants(LEVELS, places, ["state"]),
     )  # fmt: skip
-    return table, pq.read_table(home / "places.parquet")
+    return table, places
 
 
 def once(home: Path) -> dict[str, float]:

@@ -217,6 +217,7 @@ PUBLIC: Mapping[str, str] = {
     "tables.Examples": "made by Table.examples of public facts",
     "tables.Grouped": "made by Table.group_by of public facts",
     "tables.Query": "made by agg of public facts",
+    "tables.Invariants": _FACTS,
     "local.ContributionFilter.sends": "runs on the person's own device; what it lets through is a row like any other",
     "graphs.Preview": _FACTS,
     "tables.Bound": _FACTS,

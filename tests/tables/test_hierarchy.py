@@ -36,6 +36,8 @@ def rows(counts: list[int]) -> pa.Table:
 def opened(place: Path, data: Any = None, **how: Any) -> Table:
     given = rows(COUNTS) if data is None else data
     how.setdefault("unit", dp.rows())
+    levels = ("state", "county", "tract")
+    how.setdefault("invariants", dp.tables.Invariants(levels, GEOGRAPHY, ("all", "state", "county")))
     return dp.open(given, budget=dp.Budget(10**6, 0.01), ledger=place, name="people", **how)
 
 
@@ -187,7 +189,8 @@ def test_noise_has_the_planned_scale_and_no_other(tmp_path: Path) -> None:
     leaves = 3000
     data = pa.table({"state": np.repeat(np.arange(leaves) // 100, 40), "tract": np.repeat(np.arange(leaves), 40)})
     places = pa.table({"state": np.arange(leaves) // 100, "tract": np.arange(leaves)})
-    with opened(tmp_path / "s", data) as table:
+    declared = dp.tables.Invariants(["state", "tract"], places, ["state"])
+    with opened(tmp_path / "s", data, invariants=declared) as table:
         for invariants in ([], ["state"]):
             query, bits = table.hierarchy("state", "tract", keys=places, invariants=invariants), seeded(9)
             plan = query._planned(1, None)
@@ -213,13 +216,14 @@ def test_declared_domains_are_a_tree(people: Table) -> None:
 def test_rows_elsewhere_are_left_out_and_leaves_without_rows_are_shown(tmp_path: Path) -> None:
     data = pa.table({"tract": ["here", "elsewhere", None]})
     leaves = pa.table({"state": ["s", "s"], "tract": ["here", "there"]})
-    with opened(tmp_path / "e", data) as table:
+    with opened(tmp_path / "e", data, invariants=dp.tables.Invariants(["state", "tract"], leaves, ["all"])) as table:
         answer = table.hierarchy("state", "tract", keys=leaves, invariants=["all"]).release(epsilon=10**5)
         assert counted(answer) == {("s", "here"): 1, ("s", "there"): 0, ("s", "all"): 1, ("all", "all"): 1}
 
 
-def test_one_level_is_a_hierarchy(people: Table) -> None:
-    found = counted(people.hierarchy("state", keys=["X", "Y", "Z"], invariants=["all"]).release(epsilon=1))
+def test_one_level_is_a_hierarchy(tmp_path: Path) -> None:
+    with opened(tmp_path / "o", invariants=dp.tables.Invariants(["state"], ["X", "Y", "Z"], ["all"])) as people:
+        found = counted(people.hierarchy("state", invariants=["all"]).release(epsilon=1))
     assert found["all",] == sum(COUNTS) == sum(found[state,] for state in "XYZ")
 
 
@@ -293,6 +297,37 @@ def test_no_total_of_a_chosen_few_is_held_exactly(people: Table, made: Any) -> N
     with pytest.raises(InvalidParameterError, match="of the table as it was opened"):
         asked(made(people), invariants=["state"])
     asked(made(people)).preview(epsilon=1)
+
+
+@pytest.mark.parametrize(
+    ("levels", "how"),
+    [
+        (("state", "county", "tract"), {"keys": GEOGRAPHY.slice(0, 1)}),  # one leaf would be the rows of a chosen few
+        (("state", "county", "tract"), {"keys": pa.table(GEOGRAPHY.to_pydict())}),
+        (("county", "state", "tract"), {}),
+        (("state", "tract"), {}),
+    ],
+    ids=str,
+)
+def test_who_asks_chooses_neither_levels_nor_leaves_of_exact_totals(
+    people: Table, levels: tuple[str, ...], how: dict[str, Any]
+) -> None:
+    with pytest.raises(NotDeclaredError, match="the word of the data's owner"):
+        people.hierarchy(*levels, invariants=["state"], **how)
+    known = people.declare(state=["X"], county=[0], tract=["X00"])
+    exact = counted(known.hierarchy("state", "county", "tract", invariants=["state"]).release(epsilon=1))
+    assert exact["X", "all", "all"] == EXACT["X", "all", "all"]
+
+
+def test_exact_totals_that_the_owner_did_not_declare_are_refused(tmp_path: Path, people: Table) -> None:
+    with opened(tmp_path / "n", invariants=None) as table, pytest.raises(NotDeclaredError, match="owner"):
+        asked(table, invariants=["all"])
+    with pytest.raises(InvalidParameterError, match="of type dict"):
+        opened(tmp_path / "m", invariants={"state": 1})
+    for levels, exact in (("state", ["all"]), (["state"], []), (["state"], "all"), ([3], ["all"])):
+        with pytest.raises(InvalidParameterError, match="names of levels"):
+            dp.tables.Invariants(levels, GEOGRAPHY, exact)  # type: ignore[arg-type]
+    assert len(people.ledger.history()) == 1
 
 
 def test_invariants_are_refused_where_people_have_several_rows(tmp_path: Path) -> None:

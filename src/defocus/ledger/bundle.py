@@ -82,7 +82,8 @@ class Bundle:
         than is claimed, as computed anew by the tightest accountant; and the ledger was charged what it costs.
     Assumes:
         The event and the value are the keeper's word: that the noise was drawn, and drawn once, nobody can see in a
-        number. Which key is the keeper's must be known from elsewhere.
+        number. So are unit, budget and data set, which stand in entries that the bundle does not hold, since they also
+        say which data it is. Which key is the keeper's must be known from elsewhere.
 
     >>> import tempfile
     >>> from defocus import Budget, Ledger, rows
@@ -181,7 +182,7 @@ class Bundle:
         if not isinstance(kept, list) or not kept or fingerprint(kept[0]) != release.content["digest"]:
             problems.append("its answer is not the one that was recorded")
         if str(unit) != body["protects"]:
-            problems.append("the unit in words is not the unit that was charged for")
+            problems.append("the unit in words is not its unit")
         event = from_wire(charge.content["event"])
         due, paid = Guard.of(terms).cost(event), amounts_in(charge.content["cost"])
         if len(due) != len(paid) or any(have < owed * (1 - _SLACK) for have, owed in zip(paid, due, strict=True)):

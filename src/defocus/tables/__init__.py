@@ -20,6 +20,7 @@ from defocus.tables.contribution import Bound
 from defocus.tables.cubes import Cube
 from defocus.tables.distinct_values import count_distinct
 from defocus.tables.examples import Examples
+from defocus.tables.hierarchy import Invariants
 from defocus.tables.open import open  # noqa: A004  # reads as dp.open
 from defocus.tables.parts import parts
 from defocus.tables.power import Power, power
@@ -47,6 +48,7 @@ __all__ = [
     "Cube",
     "Examples",
     "Grouped",
+    "Invariants",
     "Kind",
     "Power",
     "Preview",

@@ -120,6 +120,8 @@ class GroupingSets:
 
     def over(self, keys: Keys | None) -> "Layout | None":
         """The groups of these keys, None where they are to be found; refused if no consistent estimate can be made."""
+        if keys is None and self.exact:
+            raise NotDeclaredError("Exact totals need leaves that are known.", fix="leave invariants out.")
         if keys is None and self.nested:
             return None
         if keys is None:

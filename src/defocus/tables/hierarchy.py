@@ -1,7 +1,8 @@
 """Hierarchies: which leaves there are, by public tables alone, and where totals may be held exactly."""
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, final
 
 import pyarrow as pa
 
@@ -10,7 +11,71 @@ from defocus.privacy.units import Unit
 from defocus.tables.keys import DECLARED, Keys, declared_keys, key_columns, key_table, public_keys
 from defocus.tables.rows import Rows
 
-__all__ = ["leaves", "unprotected"]
+__all__ = ["Invariants", "checked_invariants", "declared_leaves", "leaves", "unprotected"]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Invariants:
+    """Which totals of which tree may be held exactly: the owner's word, given to ``dp.open(…, invariants=…)``.
+
+    Guarantee:
+        Whoever asks chooses neither levels nor leaves of exact totals. Rows that are in no leaf are left out, so who
+        could choose the leaves could have the exact number of any rows at all, those of one person among them.
+
+    Args:
+        levels: the tree from the top, as for :meth:`.Table.hierarchy`.
+        keys: its leaves, a public table with all levels.
+        exact: the levels whose totals may be exact; ``"all"`` is the grand total.
+
+    >>> places = pa.table({"state": ["X", "X"], "county": ["a", "b"]})
+    >>> Invariants(["state", "county"], places, ["state"]).exact
+    ('state',)
+    """
+
+    levels: Sequence[str]
+    keys: Any
+    exact: Sequence[str]
+
+    def __post_init__(self) -> None:
+        for name in ("levels", "exact"):
+            given = getattr(self, name)
+            if isinstance(given, str) or not all(isinstance(one, str) for one in given) or not given:
+                raise InvalidParameterError(
+                    f"{name} of Invariants are names of levels.", fix=f'write {name}=["state"].'
+                )
+            object.__setattr__(self, name, tuple(given))
+
+    def leaves_of(self, levels: Sequence[str], keys: Any, wanted: Sequence[str]) -> Any:
+        """The leaves, if just this was declared; repeated or left out by whoever asks."""
+        same = keys is self.keys or (isinstance(keys, str) and keys == DECLARED)
+        if tuple(levels) != self.levels or not same or not set(wanted) <= set(self.exact):
+            raise _not_declared()
+        return self.keys
+
+
+def checked_invariants(given: object) -> Invariants | None:
+    """What the owner declared, if it is that."""
+    if given is None or isinstance(given, Invariants):
+        return given
+    raise InvalidParameterError(
+        f"invariants is of type {type(given).__name__}.", fix="pass dp.tables.Invariants(levels, keys, exact)."
+    )
+
+
+def _not_declared() -> NotDeclaredError:
+    return NotDeclaredError(
+        "Which totals are exact, of which levels and leaves, is the word of the data's owner, and it is another one.",
+        fix="leave invariants out; or let the owner declare them, dp.open(…, invariants=dp.tables.Invariants(levels,"
+        " keys, exact)), and ask for these levels without keys=.",
+    )
+
+
+def declared_leaves(held: Invariants | None, levels: Sequence[str], keys: Any, wanted: Sequence[str]) -> Any:
+    """The leaves of a tree with exact totals, which its owner declared."""
+    if held is None:
+        raise _not_declared()
+    return held.leaves_of(levels, keys, wanted)
 
 
 def leaves(rows: Rows, names: Sequence[str], keys: Any) -> tuple[tuple[str, ...], Keys, pa.Table | None]:

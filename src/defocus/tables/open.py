@@ -23,6 +23,7 @@ from defocus.privacy.units import Unit
 from defocus.tables import dataset_file
 from defocus.tables.contribution import Bound, fitting, naming
 from defocus.tables.dataset_check import open_dataset
+from defocus.tables.hierarchy import Invariants, checked_invariants
 from defocus.tables.parts import Declared, divided, in_ledger, in_periods
 from defocus.tables.rows import Rows
 from defocus.tables.table import Table
@@ -45,6 +46,7 @@ def open(  # noqa: A001  # reads as dp.open
     private: Mapping[str, Any] | None = None,
     public: Mapping[str, Any] | None = None,
     parts: str | Declared | None = None,
+    invariants: Invariants | None = None,
     anchor_file: str | Path | None = None,
     engine: Any = None,
     memory: str | None = None,
@@ -78,6 +80,7 @@ def open(  # noqa: A001  # reads as dp.open
         parts: the column that divides the table, such as its day: then :meth:`Table.part` asks about one part, which
             is charged alone where each unit is in one part only. Rows and events that are added or removed are; of
             people it must be declared, ``dp.parts("hospital", people="in one part")``.
+        invariants: which totals :meth:`.Table.hierarchy` may hold exactly, without any protection; none by default.
         anchor_file: a file that notices a deleted ledger or an older copy; beside the ledger by default, better on
             another disk.
         engine: a Spark session, or where Spark runs (``"spark://host:7077"``, ``"local[4]"``, ``"spark"``), which then
@@ -103,7 +106,11 @@ def open(  # noqa: A001  # reads as dp.open
     if isinstance(data, str | Path) and Path(data).suffix.lower() == ".toml" and not is_address(data):
         said = {"unit": unit, "budget": budget, "name": name, "table": table, "columns": columns, "types": types}
         more = {"bound": bound, "purposes": purposes, "private": private, "public": public, "anchor_file": anchor_file}
-        twice = [key for key, value in {**said, **more, "parts": parts}.items() if value is not None]
+        twice = [
+            key
+            for key, value in {**said, **more, "parts": parts, "invariants": invariants}.items()
+            if value is not None
+        ]
         if twice:
             raise InvalidParameterError(
                 f"{', '.join(twice)} cannot be given beside a dataset file, which says it.", fix="write it in the file."
@@ -134,7 +141,7 @@ def open(  # noqa: A001  # reads as dp.open
             public=dict(public or {}),
             parts=parts,
         )
-        opened = _table(facts, sources)
+        opened = replace(_table(facts, sources), invariants=checked_invariants(invariants))
         undo.pop_all()
     return opened
 

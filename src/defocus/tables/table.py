@@ -15,7 +15,7 @@ from defocus.tables.cubes import Cube
 from defocus.tables.display import columns_page, groups_words, question_page
 from defocus.tables.examples import Examples, examples_of
 from defocus.tables.grouping_sets import GroupingSets
-from defocus.tables.hierarchy import leaves, unprotected
+from defocus.tables.hierarchy import Invariants, declared_leaves, leaves, unprotected
 from defocus.tables.inference import Asked, chi_squared, independent, mean_test, rank_test, survival
 from defocus.tables.keys import (
     DECLARED,
@@ -70,6 +70,8 @@ class Table:
     """Other private tables about the same people."""
     public: Mapping[str, Any] = field(default_factory=dict)
     """Public tables that may be joined by name."""
+    invariants: Invariants | None = None
+    """Which totals may be held exactly."""
 
     def __post_init__(self) -> None:
         fitting(self.contribution, people=self.rows.unit is not None)
@@ -132,7 +134,7 @@ class Table:
                 f"There is no other private table {name!r:.60}.",
                 fix=f"open it with private={{…}} or name it in the dataset file; known: {names}.",
             )
-        return replace(self, rows=self.others[name], name=name, contribution=None)
+        return replace(self, rows=self.others[name], name=name, contribution=None, invariants=None)
 
     def join(self, other: Any, *, on: str | list[str] | Mapping[str, str], how: str = "left") -> "Table":
         """Columns of another table: a public one that has each key once, or a private one of the same people.
@@ -207,13 +209,16 @@ class Table:
             columns: the levels from the top: ``hierarchy("state", "county", "tract")``. Above them is the total.
             keys: the leaves, with all that is above them: a public table, or as for :meth:`group_by`. Levels that
                 these rows do not have are taken from it, by those that they have.
-            invariants: levels whose totals are held exactly; ``"all"`` is the grand total. Only where a row is a
-                person, of the table as it was opened.
+            invariants: levels whose totals are held exactly, of those that the owner declared when opening the table
+                (:class:`Invariants`); ``"all"`` is the grand total. Only where a row is a person.
             share: parts of the budget by level; by default those with the least sum of mean squared errors.
         """
         names = _names(columns, "hierarchy", fix="name the levels, from the top.")
+        sets = replace(GroupingSets.of(names, "rollup"), whole=True).holding(invariants)
+        if invariants:
+            keys = declared_leaves(self.invariants, names, keys, invariants)
         own, groups, paths = leaves(self.rows, names, keys)
-        sets = replace(GroupingSets.of(names, "rollup"), whole=True, paths=paths).holding(invariants)
+        sets = replace(sets, paths=paths)
         if share is not None:
             sets = sets.divided(share)
         return _query(self, own, groups, {"count": count()}, sets=sets)
@@ -365,7 +370,6 @@ class Table:
         keys: Any = DECLARED,
         bounds: str | None = None,
         at_most: int | None = None,
-        invariants: Sequence[str] = (),
         dialect: str = "duckdb",
     ) -> SqlQuery:
         """A SELECT as a question, to preview, plan or release; it may name this table and those opened beside it.
@@ -376,7 +380,6 @@ class Table:
                 domains, or those that are found, which needs a delta.
             bounds: "find" to pay for finding bounds that nobody declared.
             at_most: how many different values one person brings to a COUNT(DISTINCT …); found privately by default.
-            invariants: levels of a ROLLUP whose totals are exact and not protected, as for :meth:`hierarchy`.
             dialect: which SQL it is, such as "postgres" or "spark".
         """
 
@@ -392,9 +395,7 @@ class Table:
             return _query(table, by, groups, aggregates, sets=sets)
 
         catalogue = Catalogue(self.name, self.rows, self.others, self.public)
-        return read(
-            text, catalogue, ask, keys=keys, bounds=bounds, at_most=at_most, invariants=invariants, dialect=dialect
-        )
+        return read(text, catalogue, ask, keys=keys, bounds=bounds, at_most=at_most, dialect=dialect)
 
     def sql(
         self,

@@ -172,7 +172,8 @@ def invariants(folder: Path, runs: int) -> Attack:
     for i, there in enumerate([(12, 12), (11, 13)]):
         rows = places.take(pa.array(np.repeat(np.arange(_KEYS * runs), np.tile(there, runs))))
         ledger = folder / f"{i}.ledger"
-        table = dp.open(rows, unit=dp.rows(), budget=AMPLE, ledger=ledger, name="visits")
+        held = dp.tables.Invariants(["world", "key"], places, ["world"])
+        table = dp.open(rows, unit=dp.rows(), budget=AMPLE, ledger=ledger, name="visits", invariants=held)
         queries.append(table.hierarchy("world", "key", keys=places, invariants=["world"]))
 
     def release(which: int, n: int) -> Any:

@@ -84,16 +84,6 @@ def test_counts_alone_are_whole_and_counts_with_sums_are_not(stays: Table) -> No
     assert (stays.sql(both, epsilon=0.1)["n"].values % 1 > 0).any()
 
 
-def test_invariants_are_asked_for_beside_the_text(stays: Table) -> None:
-    text = "SELECT ward, year, COUNT(*) AS n FROM stays GROUP BY ROLLUP (ward, year)"
-    query = stays.sql_query(text, invariants=["ward"])
-    assert "NOT PROTECTED" in str(query.preview(epsilon=1))
-    answer = query.release(epsilon=0.1)
-    totals = {key: n for key, year, n in shown(answer) if year == "all"}
-    assert totals == {"A": 40, "B": 60, "all": 100}
-    assert "exact, not protected: the totals of all and ward" in str(stays.ledger.history())
-
-
 def test_rollup_of_another_dialect(stays: Table) -> None:
     text = "SELECT ward, COUNT(*) AS n FROM stays GROUP BY ward WITH ROLLUP"
     answer = stays.sql(text, epsilon=1, dialect="mysql")
@@ -126,20 +116,3 @@ def test_what_has_no_meaning_is_refused_free_of_charge(stays: Table, text: str) 
     with pytest.raises(DefocusError, match=REFUSED[text]):
         stays.sql(text, epsilon=1)
     assert len(stays.ledger.history()) == 1
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "SELECT ward, year, COUNT(*), SUM(days) FROM stays GROUP BY ROLLUP (ward, year)",
-        "SELECT ward, year, COUNT(*) FROM stays GROUP BY CUBE (ward, year)",
-        "SELECT ward, COUNT(*) FROM stays GROUP BY ward",
-    ],
-)
-def test_totals_are_exact_only_in_a_hierarchy_of_counts(stays: Table, text: str) -> None:
-    with pytest.raises(DefocusError, match="in nested groups, and nothing else"):
-        stays.sql_query(text, invariants=["ward"])
-    with pytest.raises(DefocusError, match="as it was opened"):
-        stays.sql_query(
-            "SELECT ward, year, COUNT(*) FROM stays WHERE days > 3 GROUP BY ROLLUP (ward, year)", invariants=["ward"]
-        )

@@ -85,7 +85,6 @@ def read(
     keys: Any = DECLARED,
     bounds: object = None,
     at_most: object = None,
-    invariants: Sequence[str] = (),
     dialect: object = "duckdb",
 ) -> SqlQuery:
     """Read a SELECT; ``ask`` makes the question once it is known of which rows, in which groups and for what.
@@ -99,23 +98,21 @@ def read(
     try:
         tree = select(text, dialect)
         how = (bounds == FIND, None if at_most is None else count("at_most", at_most))
-        return _read(tree, catalogue, ask, keys, how, invariants)
+        return _read(tree, catalogue, ask, keys, how)
     except InvalidParameterError as problem:
         if isinstance(text, str):
             problem.placed(text)
         raise
 
 
-def _read(  # noqa: PLR0917  # as read() got it
-    tree: exp.Select, catalogue: Catalogue, ask: Ask, keys: Any, how: tuple[bool, int | None], invariants: Sequence[str]
-) -> SqlQuery:
+def _read(tree: exp.Select, catalogue: Catalogue, ask: Ask, keys: Any, how: tuple[bool, int | None]) -> SqlQuery:
     distinct = ["distinct"] if tree.args.get("group") else []
     only(tree, "SELECT", *_CLAUSES, *distinct)
     if not tree.expressions or len(tree.expressions) > _MOST_ITEMS:
         raise InvalidParameterError(f"A query selects 1 to {_MOST_ITEMS} columns.", fix="name them.")
     source = released_source(tree, catalogue)
     if source is not None:
-        inner = _read(source[0], catalogue, ask, keys, how, ())
+        inner = _read(source[0], catalogue, ask, keys, how)
         return _over(inner, tree, source[1])
     scope, _ = from_clause(tree, catalogue)
     scope, asked = inside_aggregates(scope, tree)
@@ -125,21 +122,14 @@ def _read(  # noqa: PLR0917  # as read() got it
     finish, names, aggregates = reader.finish(asked)
     by = tuple(key.physical for key in groups)
     shown, unknown = chosen_keys(groups, names, scope.conditions, keys)
-    sets = _held(reader.grouping_sets, aggregates, invariants)
+    sets = _whole(reader.grouping_sets, aggregates)
     return SqlQuery(ask(scope.rows, scope.own, by, shown, aggregates, sets), finish, canonical(tree), unknown)
 
 
-def _held(
-    sets: GroupingSets | None, aggregates: Mapping[str, Aggregate], invariants: Sequence[str]
-) -> GroupingSets | None:
+def _whole(sets: GroupingSets | None, aggregates: Mapping[str, Aggregate]) -> GroupingSets | None:
     """Several sets of groups; nested ones of which only the rows are counted are a hierarchy of whole counts."""
     if sets is not None and sets.nested and list(aggregates.values()) == [rows_counted()]:
-        return replace(sets, whole=True).holding(invariants)
-    if invariants:
-        raise InvalidParameterError(
-            "Totals are held exactly where rows are counted in nested groups, and nothing else is asked.",
-            fix="write SELECT state, county, COUNT(*) … GROUP BY ROLLUP (state, county), or leave invariants out.",
-        )
+        return replace(sets, whole=True)
     return sets
 
 
