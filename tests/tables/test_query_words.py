@@ -57,3 +57,13 @@ def test_until_a_bound_is_found_errors_are_those_of_five_rows_and_afterwards_nob
 def test_private_keys_are_explained() -> None:
     query = table([]).group_by("k", keys=None).agg(n=dp.count())
     assert any("found privately" in rule for rule in query.preview(epsilon=1, delta=1e-7).rules)
+
+
+def test_clipping_to_declared_bounds_is_named_below_answers_unless_it_is_covered() -> None:
+    query = table([]).bound(rows=3).agg(m=dp.mean("x", 0, 9))
+    said = "values of x are clipped to [0, 9]"
+    assert said in str(query.preview(epsilon=1)).partition("not in the intervals:")[2]
+    covering = query.covering(beyond=0.1, clipped={"x": 1})
+    assert "not in the intervals" not in str(covering.preview(epsilon=1))
+    counted = table([]).bound(rows=3).agg(n=dp.count())
+    assert "clipped" not in str(counted.preview(epsilon=1))

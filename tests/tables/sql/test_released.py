@@ -66,6 +66,18 @@ def test_an_average_of_released_counts_has_their_error_divided(visits: Table) ->
     assert "computed from 4 released groups" in answer.processing
 
 
+@pytest.mark.parametrize(
+    "picked",
+    ["SELECT COUNT(*) AS k FROM ({}) AS q WHERE n > 0", "SELECT COUNT(*) AS k FROM ({} HAVING COUNT(*) > 0) AS q"],
+)
+def test_a_number_of_groups_that_noise_picked_has_no_interval(visits: Table, picked: str) -> None:
+    unsure = released(visits, over(picked))["k"]
+    assert np.isnan([unsure.low[0], unsure.high[0], unsure.errors[0]]).all()
+    assert "noise decided" in unsure.how
+    sure = released(visits, over("SELECT COUNT(*) AS k FROM ({}) AS q"))["k"]
+    assert sure.low[0] == sure.values[0] == sure.high[0] == 4
+
+
 def test_intervals_of_what_is_computed_from_released_groups_hold() -> None:
     text = over("SELECT SUM(n) AS t, SUM(m * n) / SUM(n) AS x, MAX(n) AS most FROM ({})")
     with hospital() as opened:
