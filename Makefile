@@ -1,4 +1,4 @@
-# Two commands: `make demo` and `make test`. Both make their own environment.
+# `make demo`, `make serve` and `make test`. Each makes its own environment.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -7,10 +7,14 @@ READY := $(VENV)/.ready
 # Bytecode is kept, so that workers and the programs that tests start do not compile everything anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test check suite fast slow lint types contracts docs bench format clean
+.PHONY: demo serve test check suite browser fast slow lint types contracts docs bench format clean
 
 demo: $(READY)
 	$(BIN)/python examples/report.py
+
+# The demo hospital with one person of each role, on http://127.0.0.1:8042, until it is stopped.
+serve: $(READY)
+	$(BIN)/defocus serve --demo --home demo/server
 
 test: check suite
 
@@ -35,14 +39,21 @@ contracts: $(READY)
 # Each has one core: threads of linear algebra would only wait for each other.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 
-suite: $(READY)
+suite: $(READY) browser
 	$(PYTEST) -m 'not long'
+
+# Pages are tested in a real browser: Debian's, where this may install it. CHROMIUM=path names another one.
+browser:
+	@if command -v "$${CHROMIUM:-chromium}" > /dev/null || command -v chromium-browser > /dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+	apt-get update --quiet --quiet && apt-get install --yes --quiet --quiet --no-install-recommends chromium > /dev/null; \
+	else echo "The tests of the pages need Chromium. To fix: sudo apt-get install chromium, or CHROMIUM=path make test." >&2; exit 1; fi
 
 # The rooms, each by itself: what tries all of them together is left to `make test`.
 fast: $(READY)
 	$(PYTEST) $(foreach room,soundness audit docs examples,--ignore tests/$(room))
 
-slow: $(READY)
+slow: $(READY) browser
 	$(PYTEST) -m 'slow or long'
 
 docs: $(READY)

@@ -6,7 +6,8 @@ Page views: as many rows as groups, of which each row is a unit, and a public ta
 of every group is released with ``release_to``, by DuckDB with ``memory="1GB"`` and by Spark on two cores, whose Java,
 driver and executors in one, has a heap of 1 GB. Each release is a process of its own. Memory is the peak of
 resident memory of the Python driver and of Java; processor seconds are those of the whole process, Java, its start and
-Python workers included. The noise is measured against the exact counts of all groups.
+Python workers included. The noise is measured against the exact counts of all groups. Results go into
+results/bulk.json and leave those of other sizes and engines in place.
 """
 
 import argparse
@@ -114,13 +115,18 @@ def main() -> None:
     for groups in given.groups:
         with tempfile.TemporaryDirectory(dir=given.folder) as folder:
             made(Path(folder), groups)
+            print(f"{groups} rows and keys are written", flush=True)
             for engine in given.engine or ["duckdb", "spark"]:
                 command = [sys.executable, __file__, str(groups), "--engine", engine, "--one", folder]
                 said = subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603  # ours
                 found.append({**json.loads(said.splitlines()[-1]), "measured": measured(Path(folder), engine)})
                 print(found[-1], flush=True)
     packages = {name: version(name) for name in ("duckdb", "pyspark", "pyarrow")}
-    RESULTS.write_text(json.dumps({"versions": packages, "partitions": PARTITIONS, "runs": found}, indent=2) + "\n")
+    known = json.loads(RESULTS.read_text())["runs"] if RESULTS.exists() else []
+    again = {(run["engine"], run["groups"]) for run in found}
+    runs = [run for run in known if (run["engine"], run["groups"]) not in again] + found
+    runs.sort(key=lambda run: (run["engine"], run["groups"]))
+    RESULTS.write_text(json.dumps({"versions": packages, "partitions": PARTITIONS, "runs": runs}, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -133,7 +133,7 @@ def main() -> None:
             **{name: version(name) for name in ("duckdb", "pyspark")},
             **engines(),
         }
-    if "speed" in sys.argv or not {"accuracy", "engines", "models"} & set(sys.argv):
+    if "speed" in sys.argv or not {"accuracy", "caps", "engines", "models"} & set(sys.argv):
         kept["speed"] = {
             **kept.get("speed", {}),
             "networkit": version("networkit"),
@@ -144,6 +144,10 @@ def main() -> None:
         from accuracy import accuracy
 
         kept["accuracy"] = accuracy(Path(sys.argv[sys.argv.index("accuracy") + 1]), quick=QUICK)
+    if "caps" in sys.argv:
+        from caps import caps
+
+        kept["caps"] = caps(Path(sys.argv[sys.argv.index("caps") + 1]), quick=QUICK)
     if "models" in sys.argv:
         from models import models
 

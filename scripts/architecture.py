@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[1]
 PICTURE = ROOT / "docs" / "images" / "architecture.svg"
 JOBS = {
     "cli": "how people reach it",
+    "server": "people, roles, requests, decisions",
     "audit": "attacks what is below",
     "tables": "a room for each kind of data",
     "workloads": "queries · where rows are · results",

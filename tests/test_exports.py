@@ -14,8 +14,11 @@ import defocus
 SOURCE = Path(defocus.__file__).parent
 MODULES = ["defocus", *sorted(found.name for found in pkgutil.walk_packages(defocus.__path__, "defocus."))]
 MODULES.remove("defocus.__main__")  # runs when it is imported
-COMMANDS = {f"defocus.cli.{name}" for name in ("app", "data_commands", "privacy_commands")}
-"""Their functions are commands of the terminal, named by their decorators."""
+COMMANDS = {
+    *(f"defocus.cli.{name}" for name in ("app", "data_commands", "privacy_commands", "server_commands")),
+    "defocus.server.api",
+}
+"""Their functions are commands of the terminal, or routes of the API, named by their decorators."""
 HEAVY = (
     "scipy.optimize",
     "scipy.stats",

@@ -105,7 +105,7 @@ def estimator(name: str, **settings: Any) -> Callable[[dp.Ledger], Any]:
             name, (X[:, 0] > 0).astype(int)
         )
         kind = getattr(dp.learning, name)
-        model = kind(ledger=people(ledger), epsilon=1, delta=1e-6, bounds=([-1, -1], [1, 1]), **settings)
+        model = kind(ledger=people(ledger), epsilon=1, bounds=([-1, -1], [1, 1]), **{"delta": 1e-6, **settings})
         return model.fit(X) if y is None else model.fit(X, y)
 
     return fit
@@ -183,6 +183,8 @@ KINDS: dict[str, Callable[[dp.Ledger], Any]] = {
     "k-means": estimator("KMeans", n_clusters=2),
     "PCA": estimator("PCA", n_components=1),
     "scaler": estimator("StandardScaler"),
+    "logistic regression for an epsilon alone": estimator("LogisticRegression", classes=[0, 1], delta=0),
+    "k-means for an epsilon alone": estimator("KMeans", n_clusters=2, delta=0),
     "logistic regression on several rows a person": estimator_of_persons,
     "naive Bayes of a table": estimator_of_a_table,
     "evaluation of a table": evaluation,

@@ -1,6 +1,7 @@
 """Every estimator on small data, beside its counterpart: the same rows, bounds and epsilon, mean errors of fits.
 
-A part of benchmarks/estimators.py, run by each tool's own interpreter: ``small.py defocus``, or ``diffprivlib``.
+A part of benchmarks/estimators.py, run by each tool's own interpreter: ``small.py defocus``, ``pure`` (the same for an
+epsilon alone, as the peer has it), or ``diffprivlib``.
 It prints JSON: for each task and epsilon the mean error of as many fits as are asked for, and seconds of one.
 Bounds are taken as declared: those of the instrument for digits, the range of the file for breast cancer, round numbers
 for what is made up. Labels, targets and rows are the same for both; noise is fresh in every fit.
@@ -154,11 +155,11 @@ def paid(epsilon: float, delta: float) -> dict[str, Any]:
     return {"epsilon": epsilon, "delta": delta, "ledger": ledger, "budget": Budget(10**6, 1e-2)}
 
 
-def ours(task: Task, epsilon: float) -> Any:
+def ours(task: Task, epsilon: float, delta: float = DELTA) -> Any:
     """Our estimator for a task, with default settings."""
     from defocus import learning
 
-    given: dict[str, Any] = {**paid(epsilon, DELTA), "bounds": task.bounds}
+    given: dict[str, Any] = {**paid(epsilon, delta), "bounds": task.bounds}
     made: dict[str, Callable[[], Any]] = {
         "logistic": lambda: learning.LogisticRegression(classes=task.classes, **given),
         "bayes": lambda: learning.NaiveBayes(classes=task.classes, **given),
@@ -169,6 +170,11 @@ def ours(task: Task, epsilon: float) -> Any:
         "scales": lambda: learning.StandardScaler(**given),
     }
     return made[task.kind]()
+
+
+def pure(task: Task, epsilon: float) -> Any:
+    """The same without delta."""
+    return ours(task, epsilon, 0)
 
 
 def theirs(task: Task, epsilon: float) -> Any:
@@ -261,13 +267,13 @@ def compared(make: Maker, fits: int, only: str = "") -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("tool", choices=["defocus", "diffprivlib", "plain"])
+    parser.add_argument("tool", choices=["defocus", "pure", "diffprivlib", "plain"])
     parser.add_argument("--fits", type=int, default=20)
     parser.add_argument("--only", default="")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
-    tools: dict[str, Maker] = {"defocus": ours, "diffprivlib": theirs, "plain": plain}
+    tools: dict[str, Maker] = {"defocus": ours, "pure": pure, "diffprivlib": theirs, "plain": plain}
     print(json.dumps(compared(tools[given.tool], given.fits, given.only)))
 
 

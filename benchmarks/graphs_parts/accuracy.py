@@ -141,9 +141,8 @@ def node_edges(graph: Graph, runs: int, epsilon: float = 1.0) -> dict[str, Any]:
     """
     exact, rule, bits, count = graph.edges, CapRule(), seeded(1), capped_counts(graph)
     with patch.object(node_caps, "capped_edges_twice", lambda _graph, cap: round(2 * count(cap))):
-        searches = [rule.find(graph, epsilon, bits) for _ in range(runs)]
-    tried = [search.cap for search in searches]
-    errors = [expected(exact - count(s.cap), s.cap / epsilon / float(1 - s.spent)) / exact for s in searches]
+        tried = [rule.find(graph, epsilon, bits) for _ in range(runs)]
+    errors = [expected(exact - count(cap), cap / epsilon / float(1 - rule.share)) / exact for cap in tried]
     found = float(np.mean(errors))
     fixed = {cap: expected(exact - count(cap), cap / epsilon) / exact for cap in grid(graph)}
     caps = list(fixed)

@@ -7,7 +7,10 @@ from defocus import local as local
 from defocus import mechanisms as mechanisms
 from defocus import noise as noise
 from defocus import privacy as privacy
+from defocus import publication as publication
 from defocus import release as release
+from defocus import server as server
+from defocus import synthesis as synthesis
 from defocus import tables as tables
 from defocus import workloads as workloads
 from defocus.graphs import open_graph as open_graph
@@ -20,6 +23,8 @@ from defocus.privacy.units import rows as rows
 from defocus.privacy.units import user as user
 from defocus.privacy.units import weight as weight
 from defocus.recommendations import recommend as recommend
+from defocus.server.client import connect as connect
+from defocus.synthesis import synthesise as synthesise
 from defocus.tables import choose_budget as choose_budget
 from defocus.tables import correlation as correlation
 from defocus.tables import count as count

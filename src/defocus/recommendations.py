@@ -265,13 +265,16 @@ def _quantiles(asked: _Asked) -> Iterator[Way | str]:
 
 
 def _training(asked: _Asked) -> Iterator[Way | str]:
-    """One way, whose error nobody knows before: it depends on the model and the data."""
+    """Two ways, whose errors nobody knows before: they depend on the model and the data."""
     found = suggest(size=asked.people, epsilon=asked.epsilon, delta=asked.budget.delta, parameters=asked.parameters)
     told = f"{found.steps} steps of {found.batch_size}, noise {found.noise_multiplier:.3g} times the clip"
     settings = f"dp.learning.suggest(size={asked.people}, {asked.price}, model=model).settings()"
     line = f"dp.learning.Trainer(model, loss, optimizer, data, ledger=ledger, **{settings})"
     note = f"{told}; beside the furthest that all steps can go, the noise goes {found.ratio:.2g} times as far."
     yield Way("curator", "approximate", "learning", "DP-SGD", None, line, note)
+    model = f"dp.learning.LogisticRegression(classes=…, epsilon={float(asked.epsilon):g}, delta=0, ledger=ledger)"
+    note = "linear and additive models; a network needs a delta."
+    yield Way("curator", "pure", "learning", "objective perturbation", None, f"{model}.fit(X, y)", note)
     yield "local, local.shuffling: no model is trained on randomised reports here, so there is nothing to compare."
 
 

@@ -55,6 +55,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Answ
         }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", ROOMS)
 def test_every_answer_leaves_as_frames_files_and_pictures(
     room: str, answers: dict[str, Answer], tmp_path: Path
@@ -127,6 +128,16 @@ def test_answers_of_a_graph_are_ordered_and_cut_like_those_of_a_table(answers: d
     assert degrees.non_negative()["degree"].values.min() >= 0
     with pytest.raises(InvalidParameterError, match="no interval with 99 %"):
         degrees.non_negative().interval(0.99)
+
+
+def test_several_numbers_asked_for_at_once_are_found_by_name(tmp_path: Path) -> None:
+    opened: dict[str, Any] = {"unit": dp.edge(), "budget": dp.Budget(9), "nodes": 9, "name": "g"}
+    with dp.open_graph([(0, 1), (1, 2), (0, 2)], ledger=tmp_path / "g.ledger", **opened) as graph:
+        joint = graph.joint("edges", "triangles").release(epsilon=1, bits=seeded(1))
+        alone = graph.edges().release(epsilon=1, bits=seeded(1))
+    assert joint.value == {column.name: round(column.values[0]) for column in joint.columns}
+    assert len(joint.value) == 2
+    assert isinstance(alone.value, int)
 
 
 @pytest.mark.parametrize("absolute", [True, False])

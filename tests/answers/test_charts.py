@@ -250,6 +250,7 @@ def test_survival_and_streams_are_steps() -> None:
     assert figure.axes[0].get_xlabel() == "time"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [400, 1200])
 @pytest.mark.parametrize("number", [1, 2, 3, 4])
 def test_pictures_are_as_wide_as_asked_and_hostile_names_stay_names(tmp_path: Path, width: int, number: int) -> None:

@@ -89,6 +89,7 @@ def test_a_refusal_goes_to_the_error_stream(defocus: Callable[..., Any]) -> None
     assert "did you mean gaussian?" in ran.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "start", [["-m", "defocus"], ["-c", "import sys; from defocus.cli import main; sys.exit(main())"]]
 )
@@ -125,6 +126,7 @@ def test_a_terminal_without_greek_still_gets_its_answer() -> None:
     assert b"R\\xe9nyi" in ran.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a disk that is always full")
 @pytest.mark.parametrize("more", [[], ["--json"]])
 def test_a_full_disk_is_told_in_words(more: list[str]) -> None:

@@ -48,3 +48,20 @@ def test_heads_are_signed_and_witnessed(defocus: Callable[..., Any], where: Path
     assert defocus("witness", second, "--key", own, "--memory", memory).code == 0
     assert defocus("witness", first, "--key", own, "--memory", memory).code == 1
     assert defocus("witness", tmp_path / "none", "--key", own, "--memory", memory).code == 2
+
+
+def test_what_is_true_is_exported_and_what_is_not_is_not(
+    defocus: Callable[..., Any], where: Path, tmp_path: Path
+) -> None:
+    key, file = tmp_path / "hospital.key", tmp_path / "may.bundle"
+    out = {name: tmp_path / f"out.{name}" for name in ("yaml", "html", "pdf", "nist")}
+    exports = ("--registry", out["yaml"], "--report", out["html"], "--nist", out["nist"])
+    defocus("ledger", "bundle", where, "May", "--key", key, "--out", file)
+    assert defocus("verify", file, "--key", "0" * 64, *exports).code == 1
+    assert not any(path.exists() for path in out.values())
+    assert defocus("verify", file, *exports).code == 0
+    assert defocus("verify", file, "--report", out["pdf"]).code == 0
+    assert out["pdf"].read_bytes().startswith(b"%PDF")
+    assert "Pure DP" in out["yaml"].read_text("utf-8")
+    assert "[bold]patients" in out["html"].read_text("utf-8")
+    assert "Unit of privacy" in out["nist"].read_text("utf-8")

@@ -138,6 +138,7 @@ def test_rooms_are_recommended_for_other_tasks_with_a_line(task: str, defocus: C
     assert ("Nothing here does that" in alone.out) is (task != "quantile")
 
 
+@pytest.mark.slow
 def test_a_round_with_a_shuffler_in_another_process(tmp_path: Path) -> None:
     asked, reader = oracle("k-rr", 4, 3), Key.generate()
     description, where = tmp_path / "oracle.json", tmp_path / "round.json"
@@ -168,6 +169,7 @@ def test_a_round_with_a_shuffler_in_another_process(tmp_path: Path) -> None:
             running.stdout.close()
 
 
+@pytest.mark.slow
 def test_a_round_of_several_messages_with_a_shuffler_in_another_process(tmp_path: Path) -> None:
     asked, reader = MultiMessageSum(Interval(0, 10), users=50, epsilon=2, delta=0.01, levels=2), Key.generate()
     description, where = tmp_path / "sum.json", tmp_path / "round.json"

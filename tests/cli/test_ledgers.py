@@ -11,8 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from defocus import Budget, user
+from defocus.cli.ledgers import _apart
 from defocus.ledger import Ledger
 from defocus.privacy import Laplace
+from defocus.privacy.filters import Used
 
 
 @pytest.fixture
@@ -295,3 +297,10 @@ def test_a_day_that_is_no_day_is_told_before_anything_is_charged(defocus: Callab
     checked = defocus("check")
     assert checked.code == 1
     assert "changes nothing where the unit is one row" in " ".join(checked.out.split())
+
+
+def test_what_is_left_and_used_is_explained_where_it_does_not_add_up() -> None:
+    ((_, why),) = _apart(2.4, Budget(3, 1e-6), Used("epsilon", 0.17, None))
+    assert "do not add up" in why
+    assert not _apart(2.5, Budget(3, 1e-6), Used("epsilon", 1 / 6, None))
+    assert not _apart(0.0, Budget(rho=1), Used("rho", 0.5, None))

@@ -34,6 +34,7 @@ def test_the_options_are_those_of_the_command_that_was_called() -> None:
         ("ask with delta=1.25e-07: so much is left.", "ask with --delta 1.25e-07: so much is left."),
         ("pass at_most=3.", "pass --at-most 3."),
         ("add explain=True.", "add --explain."),
+        ("protect unit='patient_id'.", "protect --unit patient_id."),
         ('protect people: unit=dp.user("patient_id").', "protect people: --unit patient_id."),
         ("choose unit=dp.weight(bound=…) or unit=dp.node().", "choose --unit weight --bound … or --unit node."),
         ("write Budget(1, 1e-6) or Budget(2).", "write --epsilon 1 --delta 1e-6 or --epsilon 2."),

@@ -44,6 +44,7 @@ class Page(HTMLParser):
             self._in = False
 
 
+@pytest.mark.slow
 def test_a_report_has_every_answer_that_was_kept_and_is_free(defocus: Callable[..., Any], home: Path) -> None:
     assert defocus("query", QUESTION, "--epsilon", 0.4, "--request", "weekly", "--purpose", "<b>week</b>").code == 0
     assert defocus("query", "SELECT COUNT(*) AS n FROM visits", "--epsilon", 0.1, "--request", "all").code == 0

@@ -126,6 +126,7 @@ def main(home: Path) -> dict[str, Any]:
     said["failed tasks"] = sum(tracker.getStageInfo(one).numFailedTasks for one in stages)
     java = pyspark("pyspark").SparkContext._gateway.proc.pid
     os.killpg(java, signal.SIGKILL) if os.getpgid(java) == java else os.kill(java, signal.SIGKILL)
+    pyspark("pyspark").SparkContext._gateway.proc.poll = lambda: None  # a busy system is late to say that it ended
     spent = str(table.ledger.spent())
     try:
         said["java"] = str(ask(table))

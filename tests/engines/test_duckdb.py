@@ -185,6 +185,7 @@ def test_a_query_can_be_cancelled_from_another_thread_and_the_next_one_runs() ->
     assert engine.run(sql("SELECT 1 AS one")).num_rows == 1
 
 
+@pytest.mark.slow
 def test_a_long_query_tells_how_far_it_is() -> None:
     engine = DuckDbEngine(threads=1)
     rows = pa.table({"x": pa.array(range(2_000_000), pa.int64())})

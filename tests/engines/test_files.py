@@ -50,6 +50,7 @@ def test_a_strange_file_name_is_a_name_and_never_a_pattern_or_sql(strange: Path,
     assert [column(one) for one in both] == [[name], [name]]
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(records, st.sampled_from(["\n", "\r\n"]), st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]))
 def test_a_csv_file_holds_the_rows_that_were_written(

@@ -108,7 +108,7 @@ def test_one_statement_reads_the_rows_once_and_shuffles_them_once(spark: Any, tm
     assert plan.count("FileScan parquet") == 1
     assert plan.count("Exchange hashpartitioning(unit") == 1
     assert plan.count("Exchange hashpartitioning") == 2  # the other is of sums by group
-    assert plan.count("BroadcastExchange") == 1
+    assert "BroadcastExchange" not in plan  # keys without a gap are a condition and no join
 
 
 def test_progress_is_told(spark: Any, spark_engine: SparkEngine) -> None:

@@ -124,6 +124,7 @@ def test_statements_are_those_that_were_read_by_people(database: str, tmp_path: 
     assert written(database, tmp_path) == (KEPT / f"{database}.sql").read_text("utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("database", ALL)
 @pytest.mark.parametrize("by_sampling", [False, True])
 def test_they_mean_the_integers_of_duckdb(database: str, by_sampling: bool, tmp_path: Path) -> None:

@@ -229,6 +229,7 @@ VIEWS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", VIEWS)
 def test_one_row_more_moves_no_other_row_type_or_error(people: Any, text: str, tmp_path: Path) -> None:
     try:

@@ -152,6 +152,7 @@ def test_names_of_several_types_become_text(opened: Callable[..., Network]) -> N
     assert from_record(to_record(answer), answer.receipt).keys["node"] == ["ada", 7, "(1, 2)"]
 
 
+@pytest.mark.slow
 def test_answers_can_be_drawn(friends: Network, opened: Callable[..., Network], tmp_path: Path) -> None:
     big = opened(np.array([[0, 1]]), nodes=60)
     for place, answer in enumerate(

@@ -44,6 +44,7 @@ def in_files(folder: Path, table: pa.Table) -> dict[str, tuple[Any, dict[str, An
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sort", ["parquet", "csv", "tsv", "duckdb"])
 def test_files_of_names_and_of_numbers(opened: Callable[..., Network], tmp_path: Path, sort: str) -> None:
     data, said = in_files(tmp_path, TABLE)[sort]

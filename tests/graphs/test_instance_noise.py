@@ -28,6 +28,7 @@ def named(methods: Any, name: str) -> Method:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("ask", [AskTriangles(), AskStars(2), AskStars(3)])
 def test_measured_intervals_hold_where_the_guess_is_far_off(ask: Any) -> None:

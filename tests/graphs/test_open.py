@@ -146,6 +146,7 @@ def test_who_is_present_does_not_decide_the_order_of_the_others(
     assert np.abs(counts[0] - counts[1]).sum() <= 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("odd", ["x", "", "1" * 30, "007"])
 def test_one_name_in_a_list_of_numbers_leaves_the_other_edges_alone(
     opened: Callable[..., Network], tmp_path: Path, odd: str

@@ -290,6 +290,7 @@ def test_where_the_ledger_is_no_file_the_log_lies_beside_the_first_checkpoint(
     refused(tmp_path, "is missing")
 
 
+@pytest.mark.slow
 def test_a_checkpoint_that_was_tampered_with_takes_no_step_twice(tmp_path: Path) -> None:
     run = trainer(tmp_path)
     half(run, tmp_path / "c")

@@ -111,6 +111,7 @@ def test_nobody_else_goes_on_while_a_run_is_at_work(tmp_path: Path, receipt: Rec
     again.close()
 
 
+@pytest.mark.slow
 def test_a_run_that_let_go_takes_hold_again_and_minds_what_others_noted(tmp_path: Path, receipt: Receipt) -> None:
     log = Log.begin(tmp_path / "log", receipt, KEY, most=8)
     log.note(0, DIGESTS[0])
@@ -188,6 +189,7 @@ def test_of_two_processes_one_goes_on_and_what_it_noted_survives_its_death(tmp_p
     log.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["log", None])
 def test_a_forked_child_neither_notes_nor_keeps_the_lock(tmp_path: Path, receipt: Receipt, name: str | None) -> None:
     log = Log.begin(tmp_path / name if name else None, receipt, KEY, most=8)

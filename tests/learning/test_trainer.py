@@ -471,6 +471,7 @@ def test_bad_input_is_refused_with_a_remedy_and_costs_nothing(
     assert not (tmp_path / "run.ledger").exists() or not entries(tmp_path)
 
 
+@pytest.mark.filterwarnings("ignore::defocus.learning.gradients.SlowGradientsWarning")
 def test_shapes_may_differ_from_step_to_step(tmp_path: Path) -> None:
     """Dynamic shapes: batches of any size, and models that branch on shapes."""
 

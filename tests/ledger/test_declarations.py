@@ -167,6 +167,7 @@ def _declare(place: str, number: int) -> None:
         ledger.data("contacts", unit=edge(per_person=20)).charge(Laplace(100), purpose=f"charge {number}")
 
 
+@pytest.mark.slow
 def test_processes_that_declare_at_once_write_one_declaration(hospital: Ledger, place: Path) -> None:
     context = multiprocessing.get_context("spawn")
     workers = [context.Process(target=_declare, args=(str(place), number)) for number in range(3)]

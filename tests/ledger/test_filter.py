@@ -164,6 +164,7 @@ def losses(data: tuple[str | None, ...], charges: list[Charge]) -> list[Fraction
     return lost
 
 
+@pytest.mark.slow
 def test_nobody_in_any_small_data_set_loses_more_than_the_budget_and_nothing_that_fits_is_refused() -> None:
     guard = guarding(Budget(1))
     halves, thirds = Pure(Fraction(1, 2)), Pure(Fraction(2, 5))

@@ -23,6 +23,7 @@ def run(where: str, tmp_path: Path) -> Run:
     return runner
 
 
+@pytest.mark.slow
 def test_eight_processes_race_for_the_last_slices_and_exactly_the_right_number_win(run: Run) -> None:
     found = run("race")
     assert found["codes"] == [0] * 8
@@ -41,6 +42,7 @@ def test_a_forked_child_and_its_parent_go_on_with_one_ledger(run: Run) -> None:
     assert found["problems"] == []
 
 
+@pytest.mark.slow
 def test_killed_at_any_step_no_value_is_shown_without_its_charge(run: Run) -> None:
     found = run("kill_steps", 12)
     assert found["killed"] == found["tried"] >= 8
@@ -63,6 +65,7 @@ def test_killed_at_random_moments_no_value_is_shown_without_its_charge(run: Run,
     assert found["wrong"] == []
 
 
+@pytest.mark.slow
 def test_killed_while_it_is_made_a_ledger_can_be_made_again(run: Run) -> None:
     found = run("kill_making", 12)
     assert found["killed"] == found["tried"] >= 8

@@ -64,6 +64,7 @@ def test_no_two_neighbouring_graphs_have_ratios_that_span_more_than_epsilon(
     assert 0.5 * float(epsilon) < max(sizes) <= float(epsilon) * (1 + 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("first", [0, 3, 12])
 def test_the_noise_of_the_ladder_has_the_declared_law_and_no_other(first: int) -> None:

@@ -372,6 +372,7 @@ def fit(found: Sequence[tuple[int, ...]], expected: Law) -> float:
     return float(stats.chisquare(counts, [m * scale for m in means]).pvalue)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("levels", "counts"),

@@ -51,6 +51,7 @@ def test_no_user_moves_the_histogram_by_more_than_the_sensitivity() -> None:
         assert histogram(np.array(values), finder).sum() == 2
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", ["positive", "both signs", "narrow", "with outliers", "few rows"])
 def test_a_range_reaches_no_further_than_the_data_and_leaves_out_little(name: str) -> None:
@@ -116,6 +117,7 @@ def test_sums_of_noise_stay_below_their_bounds(scale: float) -> None:
     assert bounds == sorted(bounds)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_noise_has_the_declared_scale_and_no_other() -> None:
     """A bucket eight below the margin stands out only by noise; the chance is summed over the noise of all three."""

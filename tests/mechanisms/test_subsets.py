@@ -37,6 +37,7 @@ def test_no_two_neighbouring_graphs_have_ratios_that_span_more_than_epsilon(k: i
     assert max(spans) <= 1 + 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize(("utilities", "k"), [((3, 1, 1, 0, 3), 2), ((0, 0, 0, 0), 3), ((5, 2, 7), 1), ((9, 1, 1), 3)])
 def test_subsets_follow_the_law_and_no_other(utilities: tuple[int, ...], k: int) -> None:

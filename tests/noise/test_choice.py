@@ -73,6 +73,7 @@ def test_proposals_cover_every_rank_of_every_class_in_proportion(shares: list[in
     assert found == {(m, r): 1 << (deepest - m) for m, count in enumerate(shares) for r in range(count)}
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     "weights",
@@ -184,6 +185,7 @@ every_case = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @every_case
 def test_candidates_have_the_declared_law_and_no_other(

@@ -190,6 +190,7 @@ def test_geometric_numbers_have_the_declared_rate_and_no_other(fit: Fit, rate: F
     assert fit(sample, pmf(float(rate) * 0.9)) < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(7, 3), Fraction(20)])
 def test_single_laplace_noise_has_the_declared_scale_and_no_other(fit: Fit, laplace_pmf: Pmfs, scale: Fraction) -> None:

@@ -26,6 +26,7 @@ from defocus.privacy.events import (
     RandomizedResponse,
     Sampled,
     SampledBatch,
+    SampledGaussian,
     Selected,
     SelectedPoisson,
     compose,
@@ -62,6 +63,7 @@ simple: st.SearchStrategy[Event] = st.one_of(
     st.builds(Concentrated, numbers),
     st.builds(Exponential, numbers),
     st.builds(RandomizedResponse, numbers, st.integers(2, 100)),
+    st.builds(SampledGaussian, numbers, small),
 )
 
 
@@ -294,6 +296,7 @@ def test_names_that_mean_something_in_python_are_only_names_here() -> None:
     assert read("__import__") == Name("__import__", 0)
 
 
+@pytest.mark.slow
 @given(st.one_of(st.text(max_size=200), st.text(alphabet="0123456789.eE+-*/(),= xgl_", max_size=60)))
 @example("1/2/3")
 @example("a(b=c=d)")

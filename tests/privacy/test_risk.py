@@ -96,6 +96,7 @@ def test_beliefs_under_gaussian_privacy_are_those_after_a_threshold(mu: float, r
     assert 0.3 * rare * 0.9 / (0.3 * rare * 0.9 + 0.7 * norm.sf(threshold)) > most
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "delta"), KINDS)
 @settings(max_examples=20, deadline=None)
 @given(prior=st.floats(1e-3, 0.9), part=st.floats(0.1, 0.99))

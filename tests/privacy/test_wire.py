@@ -25,6 +25,7 @@ from defocus.privacy import (
     RandomizedResponse,
     Sampled,
     SampledBatch,
+    SampledGaussian,
     Selected,
     SelectedPoisson,
     Shuffled,
@@ -52,6 +53,7 @@ single: st.SearchStrategy[Event] = st.one_of(
     st.builds(Approximate, positives, insides),
     st.builds(Concentrated, positives),
     st.builds(Exponential, positives),
+    st.builds(SampledGaussian, positives, rates),
     st.builds(RandomizedResponse, positives, st.integers(2, 2**63 - 1)),
 )
 anything = st.recursive(
@@ -90,6 +92,7 @@ GOLDEN: dict[str, Event] = {
     '{"event":{"kind":"Gaussian","ratio":1},"kind":"SampledBatch","population":1000,"size":10}': SampledBatch(
         Gaussian(1), 10, 1000
     ),
+    '{"kind":"SampledGaussian","rate":"1/100","ratio":1.1}': SampledGaussian(1.1, Fraction(1, 100)),
     '{"eta":0,"event":{"epsilon":1,"kind":"Pure"},"gamma":0.1,"kind":"Selected"}': Selected(Pure(1), 0.1),
     '{"event":{"epsilon":1,"kind":"Pure"},"kind":"SelectedPoisson","mean":20}': SelectedPoisson(Pure(1), 20),
     '{"both":"1/16","epsilon":1,"inside":0.25,"kind":"SubsetResponse"}': SubsetResponse(1, 0.25, Fraction(1, 16)),

@@ -30,6 +30,7 @@ def asked_of(table: Table, *, private: bool) -> Query:
     return grouped.agg(n=dp.count(), m=dp.mean("x", 0, 10), **MANY)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("private", [True, False])
 @pytest.mark.parametrize("epsilon", [1, 0.5, 0.01])
 @pytest.mark.parametrize("delta", [1e-6, 1e-7])

@@ -132,6 +132,8 @@ _ESTIMATORS = (
 )
 
 DRIVEN: Mapping[str, str] = {
+    "synthesis.Synthesiser": "test_tables: synthetic data",
+    "synthesis.synthesise": "test_tables: synthetic data",
     "tables.open": "test_tables: every way to open",
     "tables.Table": "test_tables",
     "tables.Table.examples": "test_tables: models of a table; test_training: a table",
@@ -196,6 +198,9 @@ _RELEASED = "takes what was released, or reports that were randomised"
 _FACTS = "takes public facts"
 
 PUBLIC: Mapping[str, str] = {
+    "server.RemoteGrouped": "what is asked, as JSON: the server asks its own table",
+    **dict.fromkeys(("server.RemoteTable.derive", "server.RemoteTable.group_by", "server.RemoteTable.part",
+        "server.Role", "server.Settings"), _FACTS),
     "workloads.Running": "made by RunningSum.start and resume, which are driven",
     **{f"learning.{name}.{how}": _APPLIED for name in _ESTIMATORS for how in (
         "predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "inverse_transform",
@@ -214,6 +219,8 @@ PUBLIC: Mapping[str, str] = {
     "tables.AnswerColumn": _RELEASED,
     "tables.Written": _RELEASED,
     "tables.Cube": "made by Table.cube of public facts",
+    "synthesis.Generator": _RELEASED,
+    "synthesis.Synthesiser.preview": _FACTS,
     "tables.Examples": "made by Table.examples of public facts",
     "tables.Grouped": "made by Table.group_by of public facts",
     "tables.Query": "made by agg of public facts",
@@ -236,6 +243,8 @@ PUBLIC: Mapping[str, str] = {
     "ledger.Ledger": "made by open, of declared facts",
     "privacy.appearance": _FACTS,
     "learning.SearchResult": _RELEASED,
+    "learning.Gradients.check": "made-up examples, before the charge",
+    "learning.fix": "a model, which is public",
     "learning.EvaluationAnswer": _RELEASED,
     **{f"errors.{name}": "checks a public parameter" for name in (
         "choice", "count", "finite", "in_range", "non_negative", "positive", "probability", "storable", "whole")},

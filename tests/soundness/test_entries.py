@@ -4,11 +4,14 @@ from tests.soundness.entries import DRIVEN, PUBLIC, commands, entries, private
 
 COMMANDS = {
     "query": "test_commands", "preview": "test_commands", "init": "test_commands", "check": "test_commands",
-    "graph": "test_commands", "train": "test_commands", "budget": "the ledger only", "history": "the ledger only",
+    "graph": "test_commands", "train": "test_commands", "synthesise": "test_commands",
+    "budget": "the ledger only", "history": "the ledger only",
     "export": "what was released", "report": "what was released", "ledger show": "the ledger only",
     "ledger verify": "the ledger only",
     "ledger declare": "the ledger only", "units": "the ledger only", "ledger head": "the ledger only",
     "ledger bundle": "what was released", "verify": "what was released", "witness": "the ledger only",
+    "serve": "test_tables: what a server releases is asked of the same tables", "backup": "copies files",
+    "restore": "copies files",
     "account": "public facts", "calibrate": "public facts", "advise": "public facts", "choose": "public facts",
     "choose-budget": "public facts",
     "audit": "synthetic neighbours", "estimate": "randomised reports", "shuffler": "sealed reports",

@@ -16,7 +16,7 @@ from tests.soundness.sources import BASE, TYPES, UNTYPED, WAYS, Added, Way, both
 from tests.soundness.watching import Base, Difference, attempt, compared, no_differences
 
 import defocus as dp
-from defocus import tables
+from defocus import synthesis, tables
 from defocus.tables.aggregates import Aggregate
 
 SETTINGS: dict[str, Any] = {
@@ -344,7 +344,17 @@ def a_report(table: Any) -> Any:
     return where.read_text("utf-8")
 
 
+def synthetic_data(table: Any) -> Any:
+    facts = {"k": None, "x": (0, 1)}
+    wanted = synthesis.Synthesiser(table, columns=facts, only=["k", "x"], rows=40)
+
+    preview = str(wanted.preview(epsilon=3, delta=1e-4))
+    made = wanted.fit(epsilon=3, delta=1e-4)
+    return [repr(wanted), preview, made.explain(), made.quality, made.to_json(), made.sample(20).schema]
+
+
 QUESTIONS = (
+    synthetic_data,
     all_aggregates, all_aggregates_with_gaussian_noise, found_groups, groups_by_every_kind, in_files, found_bounds,
     a_found_bound, people_in_found_numbers_of_groups, a_bound_by_sampling, a_cube, several_sets, a_hierarchy,
     the_most_frequent, hypotheses, a_survival_curve, models, sql, joins, features_of_a_person, remaining, a_request,
@@ -392,6 +402,20 @@ def test_no_row_is_told_by_another_private_table() -> None:
     others = table_of(BASE).select(["person", "x"]).rename_columns(["person", "z"])
     no_differences(driven(WAYS["arrow"], joined, private={"others": others}))
     assert TYPES
+
+
+def test_no_row_is_told_where_people_consent() -> None:
+    def consented(table: Any) -> Any:
+        research = table.for_purpose("research")
+        return [
+            release(research.group_by("k").agg(rows=dp.count(), people=dp.count_units(), x=dp.mean("x"))),
+            attempt(lambda: shown(table.sql("SELECT COUNT(*) AS c FROM v", epsilon=3, purpose="research"))),
+            attempt(lambda: table.agg(rows=dp.count())),
+        ]
+
+    persons = table_of(BASE).column("person").to_pylist()
+    willing = pa.table({"person": [*persons, *persons], "purpose": ["research"] * 2 * len(persons)})
+    no_differences(driven(WAYS["arrow"], consented, consent=willing))
 
 
 @pytest.mark.slow

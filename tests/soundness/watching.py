@@ -282,11 +282,11 @@ def _sampling(made: type, name: str) -> Callable[..., Any]:
 def _found_keys(original: Callable[..., Any]) -> Callable[..., Any]:
     """Which keys are found is drawn as a whole: of what was not kept, nothing may be seen."""
 
-    def found(self: Any) -> Any:
+    def found(self: Any, selection: Any, bits: Any) -> Any:
         if not _TAPE or _TAPE[-1].deep:
-            return original(self)
-        draw = lambda bits: original(dataclasses.replace(self, bits=bits))  # noqa: E731
-        return _TAPE[-1].meet("tables.running.Run._found_keys", self.plan.selection, None, draw)
+            return original(self, selection, bits)
+        draw = lambda drawn: original(self, selection, drawn)  # noqa: E731
+        return _TAPE[-1].meet("tables.measurement.Measuring.found_keys", selection, None, draw)
 
     return found
 
@@ -495,14 +495,14 @@ def machine() -> Iterator[None]:
     from defocus.mechanisms.mechanism import add  # noqa: PLC0415
     from defocus.noise import discrete_gaussian, discrete_laplace, system  # noqa: PLC0415
     from defocus.tables import bulk  # noqa: PLC0415
-    from defocus.tables.execution import Run  # noqa: PLC0415
+    from defocus.tables.measurement import Measuring  # noqa: PLC0415
     from defocus.workloads.streams import run as streams_memory  # noqa: PLC0415
 
     modules()
     with contextlib.ExitStack() as undo:
         for made, name in list(_mechanical()):
             undo.enter_context(mock.patch.object(made, name, _sampling(made, name)))
-        undo.enter_context(mock.patch.object(Run, "_found_keys", _found_keys(Run._found_keys)))
+        undo.enter_context(mock.patch.object(Measuring, "found_keys", _found_keys(Measuring.found_keys)))
         undo.enter_context(mock.patch.object(bulk._Selected, "__call__", _kept_keys(bulk._Selected.__call__)))
         for made in vars(streams_memory).values():
             if inspect.isclass(made) and "advance" in made.__dict__ and not getattr(made, "_is_protocol", False):

@@ -34,6 +34,7 @@ def admitted(found: Choice, budget: Budget) -> bool:
     return rule.admits(rule.start, found.need.event(found.noise, found.need.noise(found.noise)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind["kind"]))
 @pytest.mark.parametrize("need", NEEDS, ids="-".join)
 @pytest.mark.parametrize("releases", [1, 40])
@@ -83,6 +84,7 @@ def test_the_power_of_a_test_is_that_of_its_plan() -> None:
     assert found.need.at("Laplace", 1 / TEST.epsilon) == pytest.approx(0.8, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_gaussian_noise_is_taken_where_it_needs_less() -> None:
     few, many = (choose_budget(error=10, releases=n, kind="approximate", delta=1e-6).noise for n in (1, 200))
     assert (few, many) == ("Laplace", "Gaussian")
@@ -121,6 +123,7 @@ def asked(**changed: Any) -> Choice:
     return choose_budget(**basis | changed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind["kind"]))
 @pytest.mark.parametrize("need", NEEDS, ids="-".join)
 def test_what_is_said_to_make_them_meet_does(kind: dict[str, Any], need: dict[str, Any]) -> None:

@@ -52,6 +52,7 @@ def new(table: Table, by: str | None = None) -> list[int]:
     return [int(total) for total in found.cumsum()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", [None, "g"])
 def test_a_person_moves_each_number_of_values_by_at_most_what_one_brings(opened: Opened, by: str | None) -> None:
     people = [[1, 2, 3], [3, 4, 5, 6, 7], [8], [1, 1, 1], list(range(10, 40))]
@@ -87,6 +88,7 @@ def test_what_is_charged_is_what_was_asked_for_and_every_value_weighs_a_part_of_
     assert purposes[-2:] == ["find how many values people bring to d", "compute d"]
 
 
+@pytest.mark.slow
 def test_many_values_of_each_are_counted_and_few_need_no_more_noise(opened: Opened) -> None:
     own = opened([[100 * who + i for i in range(8)] for who in range(1500)])
     answer = own.agg(d=dp.count_distinct("v")).release(epsilon=2, bits=seeded(3))

@@ -23,7 +23,7 @@ ASKED: dict[str, Any] = {
 
 def test_a_plan_says_what_the_engine_is_asked_for(tmp_path: Path) -> None:
     with opened(tmp_path) as table:
-        plan = table.bound(rows=2).group_by("k", keys=[0, 1]).agg(n=dp.count(), m=dp.mean("x", 0, 10)).plan(epsilon=1)
+        plan = table.bound(rows=2).group_by("k", keys=[0, 2]).agg(n=dp.count(), m=dp.mean("x", 0, 10)).plan(epsilon=1)
     assert str(plan).splitlines() == [
         "n, m: 3 sums in each group, with discrete Laplace noise, standard deviation 2.83 rows",
         "statement 1: sum",
@@ -36,6 +36,13 @@ def test_a_plan_says_what_the_engine_is_asked_for(tmp_path: Path) -> None:
         "          read the rows",
     ]
     assert plan.statements[0].sql.startswith("SELECT ")
+
+
+def test_keys_without_a_gap_are_a_condition_and_are_not_sent_along(tmp_path: Path) -> None:
+    with opened(tmp_path) as table:
+        plan = table.bound(rows=2).group_by("k", keys=[0, 1]).agg(n=dp.count()).plan(epsilon=1)
+    assert str(plan).count("keep the rows of the public keys") == 2
+    assert "sent along" not in str(plan)
 
 
 def test_everything_that_is_found_is_a_statement_of_its_own(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import defocus as dp
 from defocus.errors import DefocusError, InvalidParameterError, NotDeclaredError
 from defocus.mechanisms import Gaussian, Laplace
 from defocus.noise.testing import seeded
-from defocus.tables.grouping_sets import GroupingSets, Layout, are_totals, labelled
+from defocus.tables.grouping_sets import GroupingSets, Layout, _on_levels, _shared, _top_down, are_totals, labelled
 from defocus.tables.keys import Keys
 from defocus.tables.measurement import Measuring
 from defocus.tables.planner import Plan
@@ -109,6 +109,7 @@ def test_totals_are_the_sums_of_their_parts_and_means_are_quotients(
             assert numbers["mean"] == pytest.approx(quotient, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("how", "delta"), [("rollup", None), ("rollup", 1e-6), ("cube", None), ("cube", 1e-6)])
 def test_errors_are_those_of_the_noise_and_not_a_tenth_smaller(stays: Table, how: str, delta: float | None) -> None:
     wide = stays.declare(year=list(range(1900, 2300)))
@@ -259,6 +260,7 @@ def far(change: Any, noise: Any) -> tuple[Fraction, Fraction]:
 BOUNDS: dict[str, dict[str, Any]] = {"rows": {"rows": 2}, "per group": {"rows": 2, "per_group": 1}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [None, 0.01])
 @pytest.mark.parametrize("bound", BOUNDS.values(), ids=BOUNDS)
 @pytest.mark.parametrize("how", ["rollup", "cube"])
@@ -316,3 +318,11 @@ def test_no_charge_is_made_for_what_is_refused(stays: Table) -> None:
         with pytest.raises(DefocusError):
             stays.group_by(*names, sets="cube")
     assert len(stays.ledger.history()) == 1  # that it was opened
+
+
+@pytest.mark.parametrize(("exact", "power"), [(0, 1), (0, 2), (2, 1), (2, 2)])
+def test_no_level_of_a_tree_errs_by_more_than_top_down_with_even_parts(exact: int, power: int) -> None:
+    sizes, number = (1, 50, 1000, 10_000, 1_000_000), 5 - exact
+    parts, _ = _shared((sizes, ()), exact, None, (0.2,) * 5, power)
+    found = _on_levels(sizes, exact)(np.array(parts[exact:]) ** -power)[-number:]
+    assert (found <= _top_down(sizes, exact, number**power) * (1 + 1e-9)).all()

@@ -66,6 +66,7 @@ FEWER = 200
 """Runs of the tests of means, whose laws take longer."""
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("first", "second", "scale", "draw", "gaussian"),
@@ -88,6 +89,7 @@ def test_two_equal_means_are_called_different_no_more_often_than_the_level(
     assert not held or np.mean(held) >= 1 - most(0.05, len(held))
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("n", "scale", "draw", "mean"),
@@ -134,6 +136,7 @@ def noise(scale: float) -> Any:
 SKEW = [0.9, 0.025, 0.025, 0.025, 0.025]
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("rows", "columns", "n", "scale"),
@@ -185,6 +188,7 @@ def test_dependence_is_noticed_nearly_as_often_as_in_the_bare_counts() -> None:
 # --- Ranks ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("steps", "first", "second", "scale", "spread"),
@@ -218,6 +222,7 @@ def opened(where: Path, **more: Any) -> Table:
     return table.declare(ward=["A", "B"], code=["x", "y", "z"], stay=(0, 30))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [None, 1e-6])
 def test_with_much_budget_the_numbers_are_those_of_the_bare_data(tmp_path: Path, delta: float | None) -> None:
     one, two = STAY[WARD == "A"], STAY[WARD == "B"]

@@ -78,6 +78,7 @@ def test_where_the_number_of_rows_is_public_counts_are_exact_and_owe_nothing(tmp
         assert other.preview(epsilon=1).event != NOTHING
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_a_mean_of_a_public_number_of_rows_has_the_error_of_its_sum(tmp_path: Path) -> None:
     n, top = 10_000, 120
@@ -110,6 +111,7 @@ def test_what_is_measured_moves_by_no_more_than_is_charged_where_the_number_is_p
         assert 0 <= charged.l2_squared - most < Fraction(1, 10**9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", [Laplace(scale=40, sensitivity=10), Gaussian(sigma=60, sensitivity=10)], ids=str)
 @pytest.mark.parametrize("cells", [2, 3, 4])
 def test_the_noise_of_cells_with_a_known_sum_is_known(mechanism: Laplace | Gaussian, cells: int) -> None:
@@ -132,6 +134,7 @@ def test_a_mean_with_missing_values_errs_no_more_than_without_where_it_is_in_the
     assert errors[0] == pytest.approx(errors[1], rel=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replaced", [False, True])
 @pytest.mark.parametrize(
     "aggregate",

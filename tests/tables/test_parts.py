@@ -97,6 +97,7 @@ def test_the_largest_whole_numbers_name_parts(opening: Opening) -> None:
     assert number(table.part(*edges)) == 4
 
 
+@pytest.mark.slow
 def test_each_row_is_in_the_part_of_one_label_at_most(opening: Opening) -> None:
     """Labels that select a common row would each pay only for themselves."""
     candidates: list[Any] = [

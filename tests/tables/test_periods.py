@@ -88,6 +88,7 @@ def cells(engine: DuckDbEngine, rows: Sequence[Any], bound: Bound) -> np.ndarray
         return Measuring(groups, 840, RowSampler("secret")).cells([PRESENCE])[0].ravel()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bound", [Bound(rows=1), Bound(rows=2, per_group=1)])
 def test_no_unit_of_any_small_table_weighs_more_than_the_bound_also_across_months(bound: Bound) -> None:
     """All tables of up to three rows of a person in two months and wards, and a row of another; each unit removed."""

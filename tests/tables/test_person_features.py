@@ -169,6 +169,7 @@ def test_features_of_odd_rows(any_engine: str) -> None:
     agree_about_features([])
 
 
+@pytest.mark.slow
 @given(TABLES)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_features_of_any_rows(made: list[Row]) -> None:
@@ -274,6 +275,7 @@ def test_windows_beside_odd_rows(any_engine: str) -> None:
     agree_about_windows(ODD, {"gap": WINDOWS["gap"]})
 
 
+@pytest.mark.slow
 @given(TABLES)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_windows_beside_any_rows(made: list[Row]) -> None:
@@ -334,6 +336,7 @@ def joined(made: Table) -> Query:
     return shown.agg(n=dp.sum("n", 0, 3), rows=dp.count())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ask", [totals, by_group, gaps, counted, joined])
 @pytest.mark.parametrize(
     "others", [[], [*person(ONE, 1), *person(ONE[:1], 2), *person(ONE, None)]], ids=["none", "some"]

@@ -91,6 +91,7 @@ def within(event: Event, budget: Budget) -> bool:
 some = st.lists(st.sampled_from(sorted(MANY)), min_size=1, max_size=6, unique=True)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(some, st.sampled_from(BOUNDS), st.sampled_from([1, 0.1, Fraction(1, 3), 7.5]), st.booleans())
 def test_a_pure_plan_costs_what_was_asked_and_no_more(

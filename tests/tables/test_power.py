@@ -130,6 +130,7 @@ def test_the_published_sample_size_without_noise() -> None:
     assert power(proportion=p, effect=0.05, epsilon=50, power=0.8, groups=2).n == 1377
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(
     null=st.floats(0.05, 0.6),

@@ -48,7 +48,7 @@ def test_the_rules_say_what_is_bounded_clipped_left_out_and_found() -> None:
 
 def test_until_a_bound_is_found_errors_are_those_of_five_rows_and_afterwards_nobody_says_so() -> None:
     query = table([]).agg(n=dp.count())
-    assert any("errors are those of 5 rows until then" in rule for rule in query.preview(epsilon=1).rules)
+    assert "errors are foretold for 5 rows of one" in str(query.preview(epsilon=1))
     told = query.release(epsilon=1).rules
     assert not any("5 rows" in rule for rule in told)
     assert any("a bound that was found privately" in rule for rule in told)

@@ -143,6 +143,7 @@ def test_no_value_left_out_exceeds_a_shown_one_by_more_than_was_foretold(tmp_pat
     assert lost / runs > 0.005
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replaced", [False, True])
 @pytest.mark.parametrize("bound", [Bound(rows=3), Bound(rows=4, per_group=1)], ids=str)
 def test_nobody_moves_a_count_that_is_chosen_from_further_than_the_plan_says(bound: Bound, replaced: bool) -> None:
@@ -164,6 +165,7 @@ def test_nobody_moves_a_count_that_is_chosen_from_further_than_the_plan_says(bou
     assert seen == picks.sensitivity
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_neighbours_are_chosen_nearly_as_often(tmp_path: Path) -> None:
     """All sequences of two choices of three, with one count moved by the sensitivity."""

@@ -5,6 +5,7 @@ from collections import Counter
 from typing import Any
 from unittest.mock import patch
 
+import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -14,8 +15,8 @@ from tests.tables.worlds import engine, rows_of
 from defocus.engines.duckdb import DuckDbEngine
 from defocus.noise import system
 from defocus.tables.contribution import Bound
-from defocus.tables.keys import public_keys
-from defocus.tables.weights import Groups, RowSampler, numbered
+from defocus.tables.keys import Keys, public_keys
+from defocus.tables.weights import Groups, RowSampler, first_of_range, numbered
 
 KEYS = ["a", "b", "c"]
 
@@ -50,6 +51,7 @@ def test_no_person_weighs_more_than_the_bound(
     assert sum(row["w"] for row in people) <= grid * min(bound.people_in, 3) * 3
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(
     st.lists(st.tuples(st.integers(1, 3), st.sampled_from([*KEYS, "elsewhere"])), max_size=25),
@@ -72,6 +74,31 @@ def test_rows_weigh_the_same_counted_beside_them_and_joined(
     for joined, beside in zip(*statements, strict=True):
         totals = [Counter((row["g"], row["w"]) for row in engine().run(one).to_pylist()) for one in (joined, beside)]
         assert totals[0] == totals[1]
+
+
+@pytest.mark.parametrize("bound", [Bound(rows=2), Bound(rows=3, per_group=1), None])
+def test_keys_without_a_gap_weigh_the_same_without_a_join(bound: Bound | None) -> None:
+    held = [(1, 5), (1, 5), (1, 6), (2, 7), (2, 4), (2, 8), (3, None), (3, 2**63 - 1), (3, -(2**63)), (3, 5)]
+    made = rows_of([{"u": u, "k": "a", "y": y, "x": 0.0, "z": 0.0, "s": None} for u, y in held], "u")
+    keys = public_keys([made.schema["y"]], [5, 6, 7])
+
+    def weights(found: Groups) -> list[tuple[int, int]]:
+        table = engine().run(found.weighted({}, 1 << 24, RowSampler("k")))
+        return sorted(zip(found.places(table).tolist(), table["w"].to_pylist(), strict=True))
+
+    called = numbered(made, ("y",), keys, bound)
+    with patch("defocus.tables.weights.first_of_range", lambda _: None):
+        joined = numbered(made, ("y",), keys, bound)
+    assert (called.first, joined.first) == (5, None)
+    assert weights(called) == weights(joined)
+
+
+@pytest.mark.parametrize(
+    ("values", "first"),
+    [([3], 3), ([-1, 0, 1], -1), ([1, 2, 4], None), ([2, 1], None), ([1, None], None), (["a"], None), ([], None)],
+)
+def test_a_range_of_keys_begins_somewhere(values: list[Any], first: int | None) -> None:
+    assert first_of_range(Keys(pa.table({"k": pa.array(values, None if values else pa.int64())}))) == first
 
 
 def test_those_within_the_bound_weigh_as_much_as_they_have() -> None:

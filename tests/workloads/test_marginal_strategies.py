@@ -69,3 +69,22 @@ def test_with_hundreds_of_tables_only_their_subsets_are_considered() -> None:
     plan = w.plan(workload, **PURE)
     assert plan.error.total < plan.direct_error
     assert "weighted tables" in plan.measurement.name
+
+
+def test_a_union_of_marginals_is_planned_as_the_same_sets_in_one_call() -> None:
+    sizes = [4, 3, 5, 2]
+    ones, pairs = w.marginals(sizes, ways=1), w.marginals(sizes, ways=2)
+    both = w.union(pairs, ones, weights=[1, 3])
+    whole = w.marginals(sizes, [*pairs.sets(), *ones.sets()], weights=[1] * 6 + [3] * 4)
+    price: dict[str, Any] = {"epsilon": 1, "delta": 1e-6}
+    assert isinstance(both, w.Marginals)
+    assert both.sets() == whole.sets()
+    assert w.plan(both, **price).error.total == w.plan(whole, **price).error.total
+    assert w.plan(both, **price).error.total < w.plan(w.union(whole), **price).error.total
+
+
+def test_a_table_that_two_parts_of_a_union_ask_for_is_answered_once_with_both_weights() -> None:
+    first, second = w.marginals([4, 3], ways=1), w.marginals([4, 3], [(0,), (0, 1)], weights=[2, 5])
+    both = w.union(first, second)
+    assert isinstance(both, w.Marginals)
+    assert dict(zip(both.sets(), both.set_weights(), strict=True)) == {(0,): 3, (1,): 1, (0, 1): 5}

@@ -36,7 +36,7 @@ def test_tables_of_records_are_those_of_their_histogram(sizes: list[int], order:
 
 def test_several_tables_are_counted_in_one_pass() -> None:
     tops = list(itertools.combinations(range(20), 3))
-    passes = record_counts._passes(tops, (10,) * 20)
+    passes = record_counts.passes(tops, (10,) * 20)
     assert sorted(chosen for _, inside in passes for chosen in inside) == tops
     assert len(passes) < len(tops) / 4
     assert all(10 ** len(block) <= record_counts._BLOCK for block, _ in passes)

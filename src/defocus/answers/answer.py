@@ -22,7 +22,7 @@ from defocus.answers.explanation import Promise, exactness, told
 from defocus.answers.noise_sources import Noise
 from defocus.answers.rules import Effect, Rule, below, covered, cut, exact, missed, rules_in, rules_of, rules_out
 from defocus.errors import InvalidParameterError, LedgerDamagedError, Number, positive, whole
-from defocus.ledger import Receipt
+from defocus.ledger import Bundle, Ledger, PlannedNoise, Receipt, SigningKey
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
 from defocus.privacy.wire import read_number, write_number
@@ -142,12 +142,11 @@ class Answer(ABC):
 
     @property
     def value(self) -> Any:
-        """The number, where one was asked for; else the numbers of the first column."""
-        first = self.columns[0]
-        if len(self.columns) > 1 or not self._single:
-            return first.values
-        number = float(first.values[0])
-        return round(number) if first.integral and math.isfinite(number) else number
+        """The number, where one was asked for; by name, where several were; with groups, those of the first column."""
+        if not self._single:
+            return self.columns[0].values
+        numbers = {column.name: _number(column) for column in self.columns}
+        return numbers if len(numbers) > 1 else next(iter(numbers.values()))
 
     @property
     def error(self) -> float:
@@ -218,14 +217,14 @@ class Answer(ABC):
         """The table as an Excel file, with a sheet of notes that says what it is about (extra ``excel``)."""
         level = f"x_low and x_high: {plots.Look.of(confidence=confidence).intervals}"
         notes = {
-            **self._said(),
+            **self.sentences(),
             "columns": [level, *(f"{k}: {v}" for k, v in tables.kinds_of_error(self.columns).items())],
         }
         export.write_excel(self.to_arrow(exact=exact, confidence=confidence), notes, path)
 
     def to_text(self, *, confidence: Number = CONFIDENCE) -> str:
         """The table and what is to be known beside it, for a terminal: what ``print`` shows, at any confidence."""
-        return tables.text_page(*self._page(confidence=confidence))
+        return tables.text_page(*self.cells_and_notes(confidence=confidence))
 
     def to_dict(self, *, exact: bool = True, confidence: Number = CONFIDENCE) -> dict[str, Any]:
         """The whole answer with JSON types only; numbers that are not finite as null."""
@@ -250,12 +249,28 @@ class Answer(ABC):
         """The whole answer as JSON text, written to ``path`` if given."""
         return export.json_text(self.to_dict(exact=exact, confidence=confidence), path)
 
+    def bundle(self, path: str | Path, *, ledger: Ledger, key: str | Path | SigningKey) -> Bundle:
+        """Write the answer to a signed file that proves itself to whoever has neither the data nor the ledger.
+
+        Args:
+            path: the file.
+            ledger: the one that was charged; the answer must have been released under a name, ``request=``.
+            key: the key of the ledger's keeper, or its file, which is made if there is none.
+        """
+        if self.receipt is None:
+            raise InvalidParameterError(
+                "This answer was paid for elsewhere.", fix="bundle the release that it is computed from."
+            )
+        made = ledger.bundle(self.receipt, key=key)
+        made.save(path)
+        return made
+
     def explain(self, *, html: bool = False) -> str:
         """The answer in plain words: question, protection, odds, rules, noise, exactness, cost and what is left."""
-        return told(self._said(), html=html)
+        return told(self.sentences(), html=html)
 
-    def _said(self) -> dict[str, Sequence[str]]:
-        """The topics of an explanation."""
+    def sentences(self) -> dict[str, Sequence[str]]:
+        """The topics of an explanation, and the sentences of each."""
         told_anyway = self._topics() if self.receipt is None else explanation.topics(self.receipt, self.asked)
         said = explanation.subject_to(exact(self.rules), told_anyway)
         columns, things, paid = self.columns, self.things, self.receipt is not None
@@ -356,11 +371,13 @@ class Answer(ABC):
         return f"<answer: {self.question}>"
 
     def _repr_html_(self) -> str:
-        cells, notes = self._page(tables.PAGE)
+        cells, notes = self.cells_and_notes(tables.PAGE)
         said = [note for note in notes if note != self.question]  # it stands above
         return tables.html_page(cells, said, title=self.question, heads=len(self.keys))
 
-    def _page(self, most: int = tables.ROWS, *, confidence: Number = CONFIDENCE) -> tuple[tables.Cells, list[str]]:
+    def cells_and_notes(
+        self, most: int = tables.ROWS, *, confidence: Number = CONFIDENCE
+    ) -> tuple[tables.Cells, list[str]]:
         """The entries to show, and what to write below them."""
         keys, columns, hidden, first = self.keys, self._at_all(confidence), [], self._first()
         if first is not None:
@@ -396,6 +413,7 @@ class Released(Answer):
         asked: what it was allowed to cost; None where nobody wrote it down.
         things: what one entry is called, and several.
         figure: how it is drawn.
+        plan: the noise of each measurement, for whoever checks it against the charge.
 
     >>> import tempfile
     >>> import defocus as dp
@@ -420,6 +438,7 @@ class Released(Answer):
     asked: Budget | None = None
     things: tuple[str, str] = ("entry", "entries")
     figure: Figure = "bars"
+    plan: tuple[PlannedNoise, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keys", dict(self.keys))
@@ -552,6 +571,7 @@ def written(answer: Released) -> dict[str, Any]:
         **rules_out(answer.rules),
         "processing": list(answer.processing),
         "asked": None if asked is None else [write_number(asked.epsilon), write_number(asked.delta)],
+        "plan": [each.to_dict() for each in answer.plan],
     }
 
 
@@ -578,9 +598,19 @@ def read(
             rules=rules_in(record, earlier),
             processing=tuple(record["processing"]),
             asked=None if asked is None else Budget(*map(read_number, asked)),
+            plan=tuple(map(PlannedNoise.read, record.get("plan", ()))),
         )
     except (KeyError, TypeError, ValueError, AttributeError, pa.ArrowException):
         raise LedgerDamagedError(
             f"What the ledger kept for charge {receipt.sequence} is not the answer to a question about {about}.",
             fix="ask under another request name.",
         ) from None
+
+
+def _number(column: AnswerColumn) -> Any:
+    """The one value of a column: whole where its noise is, as it is where it is no number."""
+    value = column.values[0]
+    if not isinstance(value, int | float | np.number):
+        return value
+    number = float(value)
+    return round(number) if column.integral and math.isfinite(number) else number

@@ -235,15 +235,16 @@ class Preview:
         return told(said, html=html)
 
     def __str__(self) -> str:
-        return tables.text_page(self._cells(), self._notes(), title=f"expected: {self.question}")
+        return tables.text_page(self.cells(), self.notes(), title=f"expected: {self.question}")
 
     def __repr__(self) -> str:
         return f"<preview: {self.question}>"
 
     def _repr_html_(self) -> str:
-        return tables.html_page(self._cells(), self._notes(), title=f"expected: {self.question}")
+        return tables.html_page(self.cells(), self.notes(), title=f"expected: {self.question}")
 
-    def _cells(self) -> tables.Cells:
+    def cells(self) -> tables.Cells:
+        """The table of a preview: heads, rows, and which columns hold numbers."""
         shown = self.methods or self.columns
         sizes = sorted({n for column in shown for n, _, _ in column.by_size})
         noise = f" ({100 * self.confidence:.4g} % of the noise only)" if cut(self.rules) else ""
@@ -257,7 +258,8 @@ class Preview:
         """Which of several methods would be used."""
         return "" if not self.methods else "→ " if column.name == self.method else "  "
 
-    def _notes(self) -> list[str]:
+    def notes(self) -> list[str]:
+        """What to write below it."""
         error = "expected absolute error" if self.absolute else "standard error of the noise"
         kind = f"{error}, and in brackets what it stays within with {100 * self.confidence:.4g} % probability"
         found = self.prospect

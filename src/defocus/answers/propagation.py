@@ -281,7 +281,7 @@ class Propagation:
             how=self._how(
                 used, form, known=bool(holds.any()) or not size, sure=bool(np.isfinite(errors).any()), plain=plain
             ),
-            tails=Tails.LOG_CONCAVE if plain else Tails.UNKNOWN,
+            tails=Tails.LOG_CONCAVE if plain and form is not None and form.reach is form.noise else Tails.UNKNOWN,
             noise=noise,
         )
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from defocus.answers.export import write_bytes
 from defocus.cli.terminal import console, plain, to_json
 from defocus.errors import InvalidParameterError
 from defocus.ledger import Bundle, Head, Ledger, SigningKey
@@ -31,9 +32,13 @@ def witness(file: Path, *, key: Path, memory: Path, out: Path | None) -> None:
     _shown(signed_by_witness(_read(file), SigningKey.open(key), memory), out)
 
 
-def verify(file: Path, *, key: str | None, newer: Path | None, as_json: bool) -> bool:
-    """Check a bundle, print what it shows, and say whether nothing is wrong."""
-    evidence = Bundle.load(file).verify(key=key, newer=None if newer is None else _read(newer))
+def verify(file: Path, *, key: str | None, newer: Path | None, as_json: bool, **exports: Path | None) -> bool:
+    """Check a bundle, print what it shows, and say whether nothing is wrong; what is true is exported if wanted."""
+    found = Bundle.load(file)
+    evidence = found.verify(key=key, newer=None if newer is None else _read(newer))
+    wanted = {name: path for name, path in exports.items() if path is not None}
+    if wanted and evidence.ok:
+        _exported(found, **wanted)
     if as_json:
         to_json(evidence.to_dict())
         return evidence.ok
@@ -43,6 +48,21 @@ def verify(file: Path, *, key: str | None, newer: Path | None, as_json: bool) ->
     if evidence.ok and key is None:
         screen.print("note: whose key it is, the file cannot say; compare it with one that you know: --key")
     return evidence.ok
+
+
+def _exported(
+    found: Bundle, *, registry: Path | None = None, nist: Path | None = None, report: Path | None = None
+) -> None:
+    from defocus import publication  # noqa: PLC0415  # slow to load
+
+    if registry is not None:
+        write_bytes(registry, publication.registry_yaml(publication.registry_record(found)).encode())
+    if nist is not None:
+        write_bytes(nist, publication.evaluation_page(found).encode("utf-8", "replace"))
+    if report is not None and report.suffix.lower() == ".pdf":
+        publication.pdf_report(found, report)
+    elif report is not None:
+        write_bytes(report, publication.release_report(found).encode("utf-8", "replace"))
 
 
 def _read(file: Path) -> Head:

@@ -28,8 +28,10 @@ from defocus.cli.options import (
     Plot,
     Purpose,
     Question,
+    Reason,
     Request,
     Rows,
+    Server,
     Spend,
     SpendDelta,
     TableName,
@@ -91,6 +93,8 @@ def query(
     purpose: Purpose = None,
     who: Who = None,
     request: Request = None,
+    server: Server = None,
+    reason: Reason = None,
     out: Out = None,
     plot: Plot = None,
     confidence: Confidence = 0.95,
@@ -118,6 +122,7 @@ def preview(
     groups: Groups = None,
     dialect: Dialect = "duckdb",
     part: Part = None,
+    server: Server = None,
     explain: Explain = False,
     as_json: Json = False,
 ) -> None:
@@ -126,6 +131,45 @@ def preview(
     from defocus.cli import questions  # noqa: PLC0415 # a command loads what it needs
 
     questions.preview(**given)
+
+
+@commands.command(epilog="Example: defocus synthesise synthetic.parquet --epsilon 1 --delta 1e-6 --report quality.html")
+def synthesise(
+    out: Annotated[Path, typer.Argument(help="Where to write synthetic rows: a .parquet or .csv file.")],
+    *,
+    epsilon: Spend,
+    delta: SpendDelta = None,
+    dataset: Dataset = FILE,
+    find: Annotated[
+        list[str] | None, typer.Option(help="A text column whose frequent values are to be found; may be repeated.")
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Synthesise this column; may be repeated; all by default.")
+    ] = None,
+    constraint: Annotated[
+        list[str] | None, typer.Option(help="A condition that every synthetic row meets; may be repeated.")
+    ] = None,
+    number: Annotated[
+        int | None, typer.Option("--n", help="How many rows to write; about as many as there are.")
+    ] = None,
+    accept: Annotated[
+        float | None, typer.Option(help="The largest mean distance of pairs of columns to accept, such as 0.05.")
+    ] = None,
+    part: Part = None,
+    purpose: Purpose = None,
+    who: Who = None,
+    request: Request = None,
+    save: Annotated[Path | None, typer.Option(help="Keep the generator in a .json file, to draw more rows.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write a page about the quality, an .html file.")] = None,
+    preview: Annotated[bool, typer.Option("--preview", metavar="", help="Only say what it would cost.")] = False,
+    explain: Explain = False,
+    as_json: Json = False,
+) -> None:
+    """Make synthetic rows: charged first, then counted with noise, then fitted and written."""
+    given = dict(locals())
+    from defocus.cli import synthesis  # noqa: PLC0415 # a command loads what it needs
+
+    synthesis.synthesise(**given)
 
 
 @commands.command(epilog="Example: defocus export may may.xlsx")

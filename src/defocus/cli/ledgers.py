@@ -14,6 +14,7 @@ from defocus.ledger import verify as examine
 from defocus.ledger.display import COLUMNS, MOST_EVENTS, NUMBERS, Prices, cells
 from defocus.ledger.entries import CHARGE, Entry
 from defocus.ledger.filter import Amounts, Guard
+from defocus.privacy import Budget
 from defocus.privacy.calibration import spoken_delta
 from defocus.privacy.filters import Used
 from defocus.privacy.translation import TRANSLATIONS
@@ -144,6 +145,7 @@ def _legend(prices: Prices) -> str:
 
 
 _WIDE = 8
+_ADDS_UP = 0.01
 _NEWEST = 20
 
 
@@ -189,6 +191,7 @@ def show_budget(where: str, *, part: str | None, plot: Path | None, as_json: boo
     lines = [("data", terms.dataset), ("protects", terms.unit), ("budget", terms.budget)]
     lines += [("left" if part is None else f"left for {part}", left_words(remaining)), ("used", used[-1])]
     lines += [] if divided is None else [("parts", terms.parts), ("", divided)]
+    lines += _apart(remaining.epsilon, terms.budget, used[-1])
     screen.print(facts(lines))
     if len(charges) > _NEWEST:
         screen.print(f"the last {_NEWEST} of {len(charges)} releases; all of them: defocus history")
@@ -196,6 +199,15 @@ def show_budget(where: str, *, part: str | None, plot: Path | None, as_json: boo
     rows = [(entry.sequence, entry.time[:10], entry.who, entry.purpose, *_bars(after)) for entry, after in newest]
     heads = [f"{used[-1].measure} left", *([] if used[-1].delta is None else ["delta left"])]
     screen.print(table(("#", "when", "who", "purpose", *heads), rows, numbers=("#",)))
+
+
+def _apart(left: float, budget: Budget, used: Used) -> list[tuple[str, str]]:
+    """Why what is left and what is used do not add up, where they do not."""
+    whole = budget.epsilon
+    if whole is None or abs(left / float(whole) + used.share - 1) < _ADDS_UP:
+        return []
+    because = "left is what one further release may cost alone, and used is what all releases cost together"
+    return [("", f"{because}: many of them compose to less than their sum, so the two do not add up")]
 
 
 def _of(part: str, charges: list[Entry], guard: Guard) -> tuple[list[Entry], list[Amounts]]:

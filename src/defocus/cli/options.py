@@ -42,9 +42,11 @@ __all__ = [
     "Plot",
     "Purpose",
     "Question",
+    "Reason",
     "Request",
     "Rho",
     "Rows",
+    "Server",
     "Spend",
     "SpendDelta",
     "TableName",
@@ -108,6 +110,11 @@ LedgerPlace = Annotated[str | None, typer.Option("--ledger", help="The ledger; b
 TableName = Annotated[str | None, typer.Option("--table", help="Which table of a database.")]
 Purpose = Annotated[str | None, typer.Option(help="Why, in one line; goes into the ledger.")]
 Who = Annotated[str | None, typer.Option(help="By whom; the account's name by default.")]
+Reason = Annotated[str | None, typer.Option(help="With --server: why, for the officer who decides.")]
+Server = Annotated[
+    str | None,
+    typer.Option(help="Ask a server, whose data set --dataset names; your token is in DEFOCUS_TOKEN."),
+]
 Request = Annotated[str | None, typer.Option(help="Keep the answer under this name; asked again it is free.")]
 Plot = Annotated[Path | None, typer.Option(help="Plot the answer: a .png, .svg or .pdf file.")]
 Explain = Annotated[bool, typer.Option("--explain", metavar="", help="Explain it in plain words.")]

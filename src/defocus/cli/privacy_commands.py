@@ -244,18 +244,22 @@ def ledger_head(
     bundles.head(where, key=key, since=since, out=out)
 
 
-@commands.command(epilog="Example: defocus verify may.json")
+@commands.command(epilog="Example: defocus verify may.bundle --report may.html")
 def verify(
     file: Annotated[Path, typer.Argument(help="The file of a bundle.")],
     *,
     key: Annotated[str | None, typer.Option(help="The public key that is expected, in hexadecimal.")] = None,
     newer: Annotated[Path | None, typer.Option(help="A later head with a proof since that of the bundle.")] = None,
+    registry: Annotated[Path | None, typer.Option(help="Write a record of the OpenDP deployments registry.")] = None,
+    nist: Annotated[Path | None, typer.Option(help="Write claims and evidence by NIST SP 800-226, as HTML.")] = None,
+    report: Annotated[Path | None, typer.Option(help="Write a page for people: out.html or out.pdf.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Check a signed release without the data: signature, ledger, cost and epsilon. Exit code 1 if it is not true."""
+    """Check a signed release without the data: signature, ledger, noise, cost and epsilon. Exit code 1 if untrue."""
     from defocus.cli import bundles  # noqa: PLC0415 # a command loads what it needs
 
-    raise typer.Exit(0 if bundles.verify(file, key=key, newer=newer, as_json=as_json) else 1)
+    exports = {"registry": registry, "nist": nist, "report": report}
+    raise typer.Exit(0 if bundles.verify(file, key=key, newer=newer, as_json=as_json, **exports) else 1)
 
 
 @commands.command(epilog="Example: defocus witness head.json --key me.key --memory witnessed.json")

@@ -1,5 +1,6 @@
 """``defocus query``, ``preview``, ``export`` and ``report``, and how commands show and write an answer of any kind."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from enum import StrEnum
@@ -12,6 +13,7 @@ from defocus.answers.columns import CONFIDENCE
 from defocus.answers.plots import blank
 from defocus.answers.progress import shown as progress_shown
 from defocus.cli.ledgers import ledger_at
+from defocus.cli.options import FILE
 from defocus.cli.plots import ready, save
 from defocus.cli.terminal import console, plain, to_json
 from defocus.errors import InvalidParameterError, LedgerUnavailableError, MissingExtraError, Number, probability
@@ -111,20 +113,30 @@ def query(
     as_json: bool,
     shape: StrEnum,
     confidence: Number,
+    server: str | None = None,
+    reason: str | None = None,
     **asked: Any,
 ) -> None:
     """Release the answer to what is ``asked``, print it, and write it where asked."""
     check_places(out, plot)
     level = float(probability("confidence", confidence, zero=False, one=False))
-    with progress_shown(None, "opening") as progress, open_table(_file(dataset), progress=progress) as table:
-        query, price = _query(table, **asked)
-        answer = query.release(**price, purpose=purpose, who=who, request=request)
+    if server is not None:
+        query, price = _remote(server, dataset, **asked)
+        answer = query.release(**price, purpose=purpose or "", reason=reason, request=request)
+    else:
+        with progress_shown(None, "opening") as progress, open_table(_file(dataset), progress=progress) as table:
+            query, price = _query(table, **asked)
+            answer = query.release(**price, purpose=purpose, who=who, request=request)
     how = {"as_json": as_json or shape == "json", "as_csv": shape == "csv" and not as_json}
     deliver(answer, out=out, plot=plot, explain=explain, confidence=level, **how)
 
 
-def preview(*, dataset: Path, explain: bool, as_json: bool, **asked: Any) -> None:
+def preview(*, dataset: Path, explain: bool, as_json: bool, server: str | None = None, **asked: Any) -> None:
     """Print what a question would cost and how exact its answer would be. Free."""
+    if server is not None:
+        query, price = _remote(server, dataset, **asked)
+        show(query.preview(**price), explain=explain, as_json=as_json)
+        return
     with _looked_at(_file(dataset)) as table:
         query, price = _query(table, **asked)
         foreseen = query.preview(**price)
@@ -152,6 +164,33 @@ def _query(
     way = None if bounds is None else bounds.value
     query = about.sql_query(question, bounds=way, at_most=at_most, dialect=dialect)
     return query, {"epsilon": epsilon, "delta": delta}
+
+
+def _remote(
+    server: str,
+    dataset: Path,
+    *,
+    question: str,
+    epsilon: Number,
+    delta: Number | None,
+    bounds: StrEnum | None,
+    **how: Any,
+) -> tuple[Any, dict[str, Any]]:
+    """The question to a server, and its price."""
+    from defocus.server.client import connect  # noqa: PLC0415 # slow to load
+
+    token = os.environ.get("DEFOCUS_TOKEN")
+    if not token:
+        raise InvalidParameterError(
+            "There is no token in DEFOCUS_TOKEN.", fix="make one on the account page of the server, and export it."
+        )
+    table = connect(server, token, None if dataset == FILE else str(dataset))
+    said = {name: value for name, value in how.items() if value is not None and value != []}
+    if "rows" in said and said["rows"].isdecimal():
+        said["rows"] = int(said["rows"])
+    if bounds is not None:
+        said["bounds"] = bounds.value
+    return table.sql_query(question, **said), {"epsilon": epsilon, "delta": delta}
 
 
 def export(request: str, *, dataset: Path, out: Path, confidence: Number) -> None:

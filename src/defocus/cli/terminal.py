@@ -104,7 +104,7 @@ _CODE = re.compile(
         | \((?P<pair>"[^"]*",\ "[^"]*")\)
         | \((?P<numbers>[\d.]+,\ [\d.]+)\)
         | (?P<list>\[…\])
-        | "(?P<text>[^"]*)"
+        | "(?P<text>[^"]*)" | '(?P<quoted>[^']*)'
         | (?P<plain>…|[\w.+-]*\w) )?""",
     re.VERBOSE,
 )
@@ -117,6 +117,8 @@ def in_options(text: str, options: Mapping[str, str]) -> str:
     >>> known = {"epsilon": "--epsilon", "delta": "--delta", "bounds": "--bounds", "header": "--header"}
     >>> in_options('pass delta=, or bounds="find"; ask with delta=1e-7: keys=None finds them.', known)
     'pass --delta, or --bounds find; ask with --delta 1e-7: keys=None finds them.'
+    >>> in_options("release it again with request='beds in May'.", {"request": "--request"})
+    'release it again with --request "beds in May".'
     >>> in_options("did you mean Budget(0.9, 1e-06)?", known), in_options("of Budget(epsilon=1)", known)
     ('did you mean --epsilon 0.9 --delta 1e-06?', 'of Budget(epsilon=1)')
     """
@@ -153,7 +155,7 @@ def _value(argument: re.Match[str]) -> str:
         return argument["numbers"].replace(",", "")
     if argument["list"] is not None:
         return "FILE"
-    value = argument["text"] or argument["plain"] or ""
+    value = argument["text"] or argument["quoted"] or argument["plain"] or ""
     return "" if value in {"True", "False"} else f'"{value}"' if " " in value else value
 
 

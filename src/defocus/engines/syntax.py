@@ -76,8 +76,13 @@ def named(sql: exp.Expression, name: str) -> exp.Expression:
 
 
 def sub(select: exp.Query, name: str) -> exp.Subquery:
-    """A query that stands after FROM, under a name."""
-    subquery = select.subquery(quoted(name))
+    """A query that stands after FROM, under a name; one that is part of a tree already stands there as a copy.
+
+    >>> rows = exp.select("x").from_("t")
+    >>> sub(rows, "a").this is rows, sub(rows, "b").this is rows
+    (True, False)
+    """
+    subquery = select.subquery(quoted(name), copy=select.parent is not None)
     assert isinstance(subquery, exp.Subquery)  # noqa: S101  # what subquery() makes
     return subquery
 

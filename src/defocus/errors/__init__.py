@@ -42,6 +42,7 @@
     ├── NotFinishedError                released, but HAVING, ORDER BY or a formula of SQL failed afterwards
     ├── ReleaseFailedError              sampling failed after the charge, which stays
     ├── NotRecordedError                charged and sampled, but the ledger could not note it
+    ├── QualityNotReachedError          synthetic data, made and paid for, are worse than was asked for
     ├── SealError                       something sealed that does not open with this key
     ├── ShufflerUnavailableError        a shuffler that does not answer, or not as one
     ├── SourceError                     a table that cannot be opened, or a schema that cannot be used
@@ -55,6 +56,14 @@
     ├── StepFailedError                 model or loss failed on private examples; what they said is withheld
     ├── StreamEndedError                a step past the last one that was charged
     ├── StreamStateError                a stream closed, handed over, already resumed or damaged
+    ├── SignInError                     nobody has this name and password, link, session or token
+    ├── TooManyAttemptsError            somebody guesses passwords or tokens
+    ├── ForbiddenError                  a role on a server does not allow an action
+    ├── NotFoundError                   a server has no such thing, or not for whoever asks
+    ├── ConflictError                   a request is in a state in which this cannot be done
+    ├── RecordsError                    the database of a server cannot be used
+    ├── ServerError                     a server refused something, or cannot be reached
+    ├── RequestWaitsError               a request on a server waits for somebody; nothing was charged yet
     ├── UnmadeReportError               a device made a report that its design does not know; it was not sent
     ├── UnreadableDescriptionError (ValueError)  not the description of a local oracle
     ├── UnknownTargetError (LookupError)  an audit was asked for by a name nothing has
@@ -90,6 +99,7 @@ from defocus.errors.core import (
     NotBitsError,
     NotExactError,
     NotRecordedError,
+    QualityNotReachedError,
     QuestionFailedError,
     ReleaseFailedError,
     UnfitDataError,
@@ -100,25 +110,33 @@ from defocus.errors.rooms import (
     BranchedRunError,
     ChangedModelError,
     CheckpointError,
+    ConflictError,
     DatasetFileError,
     DependentExamplesError,
     EngineError,
     EpsilonTooLargeError,
+    ForbiddenError,
     LostProcessError,
     MismatchedDomainError,
     MismatchedOracleError,
     NotDeclaredError,
     NotFinishedError,
+    NotFoundError,
     NotShuffledError,
     OutOfDomainError,
+    RecordsError,
+    RequestWaitsError,
     SealError,
+    ServerError,
     ShufflerUnavailableError,
+    SignInError,
     SilentDeviceError,
     SourceError,
     StepFailedError,
     StreamEndedError,
     StreamStateError,
     TooFewUsersError,
+    TooManyAttemptsError,
     TrainingEndedError,
     UnaccountedSamplingError,
     UnanswerableWorkloadError,
@@ -143,12 +161,14 @@ __all__ = [
     "CannotCalibrateError",
     "ChangedModelError",
     "CheckpointError",
+    "ConflictError",
     "DatasetFileError",
     "DefocusError",
     "DependentExamplesError",
     "EngineError",
     "EpsilonTooLargeError",
     "ExpressionError",
+    "ForbiddenError",
     "FormulaOutOfRangeError",
     "InvalidParameterError",
     "LedgerBusyError",
@@ -165,20 +185,27 @@ __all__ = [
     "NotDeclaredError",
     "NotExactError",
     "NotFinishedError",
+    "NotFoundError",
     "NotRecordedError",
     "NotShuffledError",
     "Number",
     "OutOfDomainError",
+    "QualityNotReachedError",
     "QuestionFailedError",
+    "RecordsError",
     "ReleaseFailedError",
+    "RequestWaitsError",
     "SealError",
+    "ServerError",
     "ShufflerUnavailableError",
+    "SignInError",
     "SilentDeviceError",
     "SourceError",
     "StepFailedError",
     "StreamEndedError",
     "StreamStateError",
     "TooFewUsersError",
+    "TooManyAttemptsError",
     "TrainingEndedError",
     "UnaccountedSamplingError",
     "UnanswerableWorkloadError",

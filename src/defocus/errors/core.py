@@ -20,6 +20,7 @@ __all__ = [
     "NotBitsError",
     "NotExactError",
     "NotRecordedError",
+    "QualityNotReachedError",
     "QuestionFailedError",
     "ReleaseFailedError",
     "UnfitDataError",
@@ -214,6 +215,22 @@ class QuestionFailedError(DefocusError):
             fix="mend the cause and ask again, which costs again; try it on synthetic data of the same kind first.",
         )
         self.charge = charge
+
+
+class QualityNotReachedError(DefocusError):
+    """Synthetic data were charged and made, but are worse than was asked for.
+
+    ``generator`` holds them: they are paid for and may be used.
+    """
+
+    def __init__(self, generator: Any, *, charge: int, distance: float, wanted: float) -> None:
+        super().__init__(
+            f"The synthetic data were charged (entry {charge}) and made, but pairs of columns are off by"
+            f" {distance:.4f} on average, and at most {wanted:.4f} was asked for.",
+            fix="spend more, leave columns out with only=[…], or use the `generator` attribute of this error, which is"
+            " paid for.",
+        )
+        self.generator = generator
 
 
 class NotRecordedError(DefocusError):

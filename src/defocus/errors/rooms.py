@@ -13,25 +13,33 @@ __all__ = [
     "BranchedRunError",
     "ChangedModelError",
     "CheckpointError",
+    "ConflictError",
     "DatasetFileError",
     "DependentExamplesError",
     "EngineError",
     "EpsilonTooLargeError",
+    "ForbiddenError",
     "LostProcessError",
     "MismatchedDomainError",
     "MismatchedOracleError",
     "NotDeclaredError",
     "NotFinishedError",
+    "NotFoundError",
     "NotShuffledError",
     "OutOfDomainError",
+    "RecordsError",
+    "RequestWaitsError",
     "SealError",
+    "ServerError",
     "ShufflerUnavailableError",
+    "SignInError",
     "SilentDeviceError",
     "SourceError",
     "StepFailedError",
     "StreamEndedError",
     "StreamStateError",
     "TooFewUsersError",
+    "TooManyAttemptsError",
     "TrainingEndedError",
     "UnaccountedSamplingError",
     "UnanswerableWorkloadError",
@@ -356,3 +364,35 @@ class UnknownTargetError(DefocusError, LookupError):
             f"There is no audit target called {str(name)[:60]!r}.",
             fix=f"choose one of the {len(names)} names of audit.targets(), for example {', '.join(near)}.",
         )
+
+
+class ForbiddenError(DefocusError):
+    """A role on a server does not allow an action."""
+
+
+class SignInError(DefocusError):
+    """Name and password, or a link, session or token, are not those of anybody."""
+
+
+class TooManyAttemptsError(DefocusError):
+    """Somebody guesses passwords or tokens."""
+
+
+class NotFoundError(DefocusError):
+    """A server has no such thing, or it may not be seen by whoever asks."""
+
+
+class ConflictError(DefocusError):
+    """Something cannot be done to a request in the state that it is in."""
+
+
+class RecordsError(DefocusError):
+    """The database of a server cannot be reached, read or written."""
+
+
+class ServerError(DefocusError):
+    """A server refused something, or cannot be reached."""
+
+
+class RequestWaitsError(DefocusError):
+    """A request on a server waits for somebody; nothing was charged yet."""

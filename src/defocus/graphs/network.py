@@ -43,8 +43,7 @@ from defocus.graphs.questions import (
 )
 from defocus.graphs.statistics import Edges, Joint, Stars, Triangles
 from defocus.graphs.statistics.joint import NAMES, named
-from defocus.ledger import Ledger, Receipt, Remaining
-from defocus.ledger.declarations import allowed
+from defocus.ledger import Ledger, PlannedNoise, Receipt, Remaining
 from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
 from defocus.release.charge import spendable
@@ -79,17 +78,19 @@ class GraphQuery:
     ledger: Ledger
     rules: tuple[str, ...] = RULES
 
-    def methods(self, *, epsilon: Number, delta: Number | None = None) -> tuple[Method, ...]:
+    def methods(self, *, epsilon: Number | None = None, delta: Number | None = None) -> tuple[Method, ...]:
         """Every way to answer, with its noise; public and free."""
         if self.public.engine:
             supported(self.question)
         return tuple(self.question.methods(self.public, spendable(epsilon, delta)))
 
-    def plan(self, *, epsilon: Number, delta: Number | None = None, method: str | None = None) -> Method:
+    def plan(self, *, epsilon: Number | None = None, delta: Number | None = None, method: str | None = None) -> Method:
         """The ``method`` of this name with its noise; the one with the least error by default."""
         return chosen(self.question, self.methods(epsilon=epsilon, delta=delta), method)
 
-    def preview(self, *, epsilon: Number, delta: Number | None = None, method: str | None = None) -> Preview:
+    def preview(
+        self, *, epsilon: Number | None = None, delta: Number | None = None, method: str | None = None
+    ) -> Preview:
         """How far off each method would be and what it would cost. Free: no edge is looked at."""
         methods = self.methods(epsilon=epsilon, delta=delta)
         used = chosen(self.question, methods, method)
@@ -113,7 +114,7 @@ class GraphQuery:
     def release(
         self,
         *,
-        epsilon: Number,
+        epsilon: Number | None = None,
         delta: Number | None = None,
         method: str | None = None,
         purpose: str | None = None,
@@ -135,14 +136,15 @@ class GraphQuery:
         self.data.check() if self.public.engine else ready()
         asked = spendable(epsilon, delta, self.ledger)
         used = self.plan(epsilon=epsilon, delta=delta, method=method)
-        why = allowed(purpose, self.ledger.purposes, self.question.words)
+        why = self.ledger.purpose_of(purpose, self.question.words)
         drawn_from = bits_of(bits)
         rules = (*self.rules, *used.rules)
 
         def compute(receipt: Receipt) -> Released:
             with self.data.steady() as data:
                 result = used.run(data, drawn_from)
-            return answered(result, self.question.words, receipt, rules, method=used.name, asked=asked)
+            plan = (PlannedNoise(used.name, used.event),)
+            return answered(result, self.question.words, receipt, rules, method=used.name, asked=asked, plan=plan)
 
         return perform(
             used.event,

@@ -13,6 +13,7 @@ from defocus.learning.evaluation import Evaluation as Evaluation
 from defocus.learning.evaluation import EvaluationAnswer as EvaluationAnswer
 from defocus.learning.evaluation import evaluate as evaluate
 from defocus.learning.gradients import Gradients as Gradients
+from defocus.learning.group_norms import fix as fix
 from defocus.learning.hyperparameters import SearchResult as SearchResult
 from defocus.learning.hyperparameters import search as search
 from defocus.learning.metrics import Metrics as Metrics

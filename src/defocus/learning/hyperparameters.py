@@ -113,21 +113,13 @@ _CHUNK = 1024
 @final
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The best run of a search. How many others there were is secret, and not in here.
+    """The best run of a search, as :func:`search` returns it. How many others there were is secret, and not in here.
 
-    >>> import torch
-    >>> import defocus as dp
-    >>> x = torch.randn(200, 4, generator=torch.Generator().manual_seed(0))
-    >>> known = (x, (x[:, 0] > 0).long())
-    >>> def make(rate):
-    ...     model = torch.nn.Linear(4, 2)
-    ...     return model, torch.nn.CrossEntropyLoss(), torch.optim.SGD(model.parameters(), lr=rate)
-    >>> best = dp.learning.search(
-    ...     make, public=known, settings=[0.01, 1.0], validation=known, unit=dp.rows(), epsilon=8, delta=1e-5,
-    ...     batch_size=50, steps=3,
-    ... )
-    >>> 0 <= best.score <= 1, best.receipt is None  # public data: free
-    (True, True)
+    >>> best = SearchResult(model=None, setting=0.1, score=0.91, event=None, receipt=None, price=Budget(1, 1e-6))
+    >>> print(best)
+    setting:  0.1
+    score:    0.9100
+    charged:  nothing: the data is public
     """
 
     model: Any = field(repr=False)

@@ -27,7 +27,7 @@ from torch.nn import Module, Parameter
 
 from defocus.errors import ChangedModelError, UnfitModelError
 
-__all__ = ["ModelGuard", "Snapshot", "version"]
+__all__ = ["ModelGuard", "Snapshot", "held", "version"]
 
 
 _SMALL = 1 << 20
@@ -59,6 +59,14 @@ class Snapshot:
             else:
                 self._contents.append((thing, _inside(thing)))
 
+    def holds_the_same(self, other: "Snapshot") -> bool:
+        """Whether the same objects are held in the same places, whatever numbers tensors and arrays have."""
+        mine, theirs = self._contents, other._contents  # noqa: SLF001 -- of its own kind
+        return len(mine) == len(theirs) and all(
+            one is another and len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
+            for (one, a), (another, b) in zip(mine, theirs, strict=True)
+        )
+
     def restore(self) -> None:
         """Put everything back. Nothing is written where nothing changed, as in almost every module."""
         for holder, inside in self._contents:
@@ -72,6 +80,12 @@ class Snapshot:
                 if version(tensor) != noted or (tensor.numel() <= _SMALL and not torch.equal(tensor, kept)):
                     tensor.copy_(kept)
                     self._tensors[key] = (tensor, version(tensor), kept)
+
+
+def held(model: Module, loss: Any) -> list[Any]:
+    """All that a model and its loss hold, in holders that a snapshot looks into."""
+    holders = [thing for thing in _reached([*model.modules(), loss]) if isinstance(thing, _HOLDERS)]
+    return [each for holder in holders for each in _inside(holder)]
 
 
 def version(tensor: torch.Tensor) -> int:

@@ -25,9 +25,12 @@ Assumes:
     more with other noise, if anything is changed before they are repeated.
 """
 
+import errno
+import gc
 import hashlib
 import hmac
 import os
+import stat
 import struct
 import threading
 from collections import deque
@@ -35,7 +38,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self, final
 
 from defocus.errors import BranchedRunError, CheckpointError, InvalidParameterError
-from defocus.learning.log_file import AGAIN, content, damaged, lock, opened, unwritable, write
 from defocus.learning.noise import derive
 from defocus.ledger import Ledger, Receipt
 from defocus.ledger.lock import LockableFile, sync_directory
@@ -44,6 +46,8 @@ from defocus.ledger.runs import make_run_folder, run_folder
 __all__ = ["BEFORE_THE_END", "DIGEST_BYTES", "Log", "Mark", "check_folder", "cut_off", "end_of"]
 
 
+_AGAIN = "start another run, which is charged on its own."
+"""What can always be done instead."""
 BEFORE_THE_END = "were taken before the end of the run was noted"
 """Which steps the log of a run that has ended must hold."""
 
@@ -52,7 +56,7 @@ def cut_off(path: Path, which: str) -> CheckpointError:
     """The refusal of a log that lacks steps which are known to have been taken."""
     return CheckpointError(
         f"The log {path} lacks steps that {which}: it was cut off, or an older one put back.",
-        fix=f"put the newest log back, or {AGAIN}",
+        fix=f"put the newest log back, or {_AGAIN}",
     )
 
 
@@ -185,7 +189,7 @@ class Log:
             elif self._end is not None:
                 raise BranchedRunError(
                     f"Step {step + 1} was passed over before the end of the run was noted. Nothing was drawn.",
-                    fix=f"pass it over again; or {AGAIN}",
+                    fix=f"pass it over again; or {_AGAIN}",
                 )
             else:
                 body = _NOTE.pack(step, digest)
@@ -200,10 +204,10 @@ class Log:
             path.parent.mkdir(mode=0o700, exist_ok=True)
             file = LockableFile(os.open(path, flags, 0o600))
         except OSError as error:
-            raise unwritable(path, error) from None
+            raise _unwritable(path, error) from None
         try:
-            lock(file, path)
-            write(file.descriptor, bytes(self._text), 0, path)
+            _lock(file, path)
+            _write(file.descriptor, bytes(self._text), 0, path)
             os.fsync(file.descriptor)
             sync_directory(path.parent)
             sync_directory(path.parent.parent)
@@ -211,7 +215,7 @@ class Log:
             file.close()
             path.unlink(missing_ok=True)
             if isinstance(error, OSError):
-                raise unwritable(path, error) from None
+                raise _unwritable(path, error) from None
             raise
         self._hold(file, path)
 
@@ -221,7 +225,7 @@ class Log:
             try:
                 os.fsync(self._file.descriptor)
             except OSError as error:
-                raise unwritable(self.path, error) from None
+                raise _unwritable(self.path, error) from None
 
     def close(self) -> None:
         """Let go of the log, so that the run can be resumed elsewhere; the next note takes hold of it again."""
@@ -232,16 +236,16 @@ class Log:
         if self._file is None or self.path is None:
             self._text += record
         else:
-            write(self._file.descriptor, record, (1 + self.mark.steps) * _RECORD, self.path)
+            _write(self._file.descriptor, record, (1 + self.mark.steps) * _RECORD, self.path)
 
     def _take(self) -> None:
         """Take hold of the file, and read what was noted there beyond this place, by whomever."""
         path = self.path or Path()
-        file = opened(path)
+        file = _opened(path)
         try:
-            lock(file, path)
+            _lock(file, path)
             first, notes = _read(
-                content(file.descriptor, path, most=(1 + self._most) * _RECORD), self._secret, self._head, path
+                _content(file.descriptor, path, most=(1 + self._most) * _RECORD), self._secret, self._head, path
             )
             codes = [first, *(note.code for note in notes)]
             _check(codes, self.mark, path, "the checkpoint holds")
@@ -275,18 +279,18 @@ def _code(secret: bytes, text: bytes) -> bytes:
 def _read(text: bytes, secret: bytes, head: bytes, path: Path) -> tuple[bytes, list[_Note]]:
     """The code of the head, and all notes, if each is vouched for. One that is cut off has no such code."""
     if text[: len(_BEGIN)] != _BEGIN:
-        raise damaged(path)
+        raise _damaged(path)
     code = _code(secret, head)
     if text[:_RECORD] != head + code:
         raise CheckpointError(
-            f"The log {path} is of another run than the checkpoint.", fix=f"put the right one back, or {AGAIN}"
+            f"The log {path} is of another run than the checkpoint.", fix=f"put the right one back, or {_AGAIN}"
         )
     first, notes = code, []
     for start in range(_RECORD, len(text), _RECORD):
         body, told = text[start : start + _NOTE.size], text[start + _NOTE.size : start + _RECORD]
         code = _code(secret, code + body)
         if code != told:
-            raise damaged(path)
+            raise _damaged(path)
         step, digest = _NOTE.unpack(body)
         notes.append(_Note(step, digest, code))
     return first, notes
@@ -302,5 +306,73 @@ def _branched(step: int, newest: int) -> BranchedRunError:
         f"Step {step + 1} was released before, from other sums: again with other noise, it would be a second run, and"
         " one was charged. Nothing was drawn.",
         fix="go on with everything as it was: data, code, learning rate, versions, number of threads and of processes."
-        f" Where arithmetic does not repeat itself, as on a GPU, resume a checkpoint of {newest} steps; or {AGAIN}",
+        f" Where arithmetic does not repeat itself, as on a GPU, resume a checkpoint of {newest} steps; or {_AGAIN}",
+    )
+
+
+def _opened(path: Path) -> LockableFile:
+    """A log that is there, for reading and writing."""
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        why = "is missing" if error.errno == errno.ENOENT else f"cannot be used ({error.strerror})"
+        raise CheckpointError(
+            f"The log of this run, {path}, {why}: without it nobody can tell which steps were released.",
+            fix=f"put it back, together with the ledger that it belongs to, or {_AGAIN}",
+        ) from None
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise _damaged(path)
+    return LockableFile(file)
+
+
+def _lock(file: LockableFile, path: Path) -> None:
+    """Keep everybody else out until the file is closed, or refuse if somebody is there already."""
+    for last in (False, True):
+        try:
+            if file.lock(timeout=0):
+                return
+        except OSError as error:
+            raise _unwritable(path, error) from None
+        if not last:
+            gc.collect()  # a run that was dropped in this process may wait to be collected
+    raise CheckpointError(
+        "Another process, or another Trainer in this one, is at work on this run.",
+        fix="wait for its end or stop it, with close() in this process, and resume its newest checkpoint then.",
+    )
+
+
+def _content(file: int, path: Path, *, most: int) -> bytes:
+    """All of a file, if it is no longer than it can be."""
+    length = os.fstat(file).st_size
+    if length > most:
+        raise _damaged(path)
+    return os.pread(file, length, 0)
+
+
+def _write(file: int, record: bytes, place: int, path: Path) -> None:
+    """Write a record whole or not at all."""
+    try:
+        written = os.pwrite(file, record, place)
+        if written < len(record):
+            os.ftruncate(file, place)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    if written < len(record):
+        raise _unwritable(path, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+
+
+def _unwritable(path: Path, error: OSError) -> CheckpointError:
+    """The refusal where steps cannot be noted."""
+    return CheckpointError(
+        f"The steps of the run cannot be noted in {path}: {error.strerror or type(error).__name__}.",
+        fix="check that the disk has room and that the folder is writable. The charge stays.",
+    )
+
+
+def _damaged(path: Path) -> CheckpointError:
+    """The refusal of a log that nobody can have written."""
+    return CheckpointError(
+        f"The log {path} is damaged: it is cut off, altered, or was never one.",
+        fix=f"restore it together with its ledger, or {_AGAIN}",
     )

@@ -49,7 +49,7 @@ from defocus.errors import InvalidParameterError, UnaccountedSamplingError
 from defocus.learning.noise import Stream
 from defocus.noise import bernoulli, permutation, uniform
 from defocus.noise.ranges import Integers
-from defocus.privacy.events import Approximate, Event, Gaussian, Sampled, SampledBatch, compose
+from defocus.privacy.events import Approximate, Event, Gaussian, Sampled, SampledBatch, SampledGaussian, compose
 
 __all__ = [
     "SAMPLINGS",
@@ -119,6 +119,12 @@ class Sampling(ABC):
         """The noise of one step as an event: half the ratio where a unit is replaced by another."""
         return Gaussian(ratio / 2 if self.replace else ratio)
 
+    def sampled(self, ratio: float, rate: Fraction) -> Event:
+        """The noise of one step on a Poisson sample as an event."""
+        if rate == 1:
+            return self.noise(ratio)
+        return SampledGaussian(ratio, rate) if self.replace else Sampled(Gaussian(ratio), rate)
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -127,7 +133,7 @@ class Poisson(Sampling):
 
     Guarantee:
         Step t is :class:`~defocus.privacy.events.Sampled` with Gaussian noise: exact coins for a rational rate, drawn
-        from the secret stream. For a unit replaced the noise is that of twice the sensitivity.
+        from the secret stream. For a unit replaced it is :class:`~defocus.privacy.events.SampledGaussian`.
     Reference:
         Abadi et al. (2016), Deep learning with differential privacy; Zhu, Dong, Wang (2022), Theorem 11.
     """
@@ -144,7 +150,7 @@ class Poisson(Sampling):
 
     def event(self, ratios: Sequence[float]) -> Event:
         """See the base class."""
-        return compose(times * _thinned(self.noise(ratio), self.rate) for ratio, times in Counter(ratios).items())
+        return compose(times * self.sampled(ratio, self.rate) for ratio, times in Counter(ratios).items())
 
     def draw(self, step: int, units: int, key: bytes) -> Integers:
         """See the base class."""
@@ -325,7 +331,7 @@ class Cyclic(Sampling):
         """See the base class."""
         if not ratios:
             return compose(())
-        return -(-len(ratios) // self.groups) * _thinned(self.noise(min(ratios)), self.rate)
+        return -(-len(ratios) // self.groups) * self.sampled(min(ratios), self.rate)
 
     def draw(self, step: int, units: int, key: bytes) -> Integers:
         """See the base class."""
@@ -340,10 +346,6 @@ class Cyclic(Sampling):
         return (
             f"cyclic participation: each falls into one of {self.groups} groups once, and {drawn} when it is its turn"
         )
-
-
-def _thinned(noise: Gaussian, rate: Fraction) -> Event:
-    return noise if rate == 1 else Sampled(noise, rate)
 
 
 def _share(rate: Fraction) -> str:

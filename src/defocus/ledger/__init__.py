@@ -7,6 +7,7 @@ from defocus.ledger.entries import Entry
 from defocus.ledger.filter import Remaining, Tally
 from defocus.ledger.heads import Head, SigningKey, witness
 from defocus.ledger.ledger import Ledger, verify
+from defocus.ledger.noise_plan import PlannedNoise
 from defocus.ledger.parts import Parts
 from defocus.ledger.receipts import Receipt, Recorded
 from defocus.ledger.terms import Terms
@@ -23,6 +24,7 @@ __all__ = [
     "Head",
     "Ledger",
     "Parts",
+    "PlannedNoise",
     "Receipt",
     "Recorded",
     "Remaining",

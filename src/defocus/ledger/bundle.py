@@ -16,10 +16,11 @@ from types import MappingProxyType
 from typing import Any, final
 
 from defocus.errors import DefocusError, InvalidParameterError, LedgerDamagedError, UnsupportedEventError
-from defocus.ledger.entries import CHARGE, RELEASE, Entry, amounts_in, canonical, fingerprint, read_body
+from defocus.ledger.entries import CHARGE, RELEASE, TUNING, Entry, amounts_in, canonical, fingerprint, read_body
 from defocus.ledger.filter import Guard
 from defocus.ledger.heads import Head, SigningKey, signed_by
 from defocus.ledger.merkle import included
+from defocus.ledger.noise_plan import contradictions
 from defocus.ledger.terms import Terms
 from defocus.privacy.composition import single_release_bound
 from defocus.privacy.expressions import unparse
@@ -30,6 +31,8 @@ __all__ = ["Bundle", "Evidence", "claim", "unit_of"]
 _FORMAT = "defocus bundle 1"
 _TAG = b"defocus bundle 1\n"
 _FIELDS = frozenset({"format", "terms", "unit", "protects", "claim", "charge", "release", "head", "data", "software"})
+_TUNED = "tuned"
+"""What was chosen by looking at raw data, where anything was."""
 _LARGEST = 1 << 24
 _SLACK = 1e-9
 """Two machines may round an epsilon differently in the last digits; more than this is a false claim."""
@@ -79,11 +82,13 @@ class Bundle:
     Guarantee:
         :meth:`verify` needs neither the data nor the ledger. If it finds nothing wrong, the holder of the key has
         stated that this answer was recorded for this charge under this head; the event that was charged costs no more
-        than is claimed, as computed anew by the tightest accountant; and the ledger was charged what it costs.
+        than is claimed, as computed anew by the tightest accountant; the ledger was charged what it costs; and where
+        the answer states its plan, the noise of all measurements is the one charged.
     Assumes:
         The event and the value are the keeper's word: that the noise was drawn, and drawn once, nobody can see in a
         number. So are unit, budget and data set, which stand in entries that the bundle does not hold, since they also
-        say which data it is. Which key is the keeper's must be known from elsewhere.
+        say which data it is; and that nothing else was chosen by looking at raw data than the file says. Which key is
+        the keeper's must be known from elsewhere.
 
     >>> import tempfile
     >>> from defocus import Budget, Ledger, rows
@@ -145,14 +150,14 @@ class Bundle:
         if not same or not isinstance(fields, dict) or fields.keys() != {"bundle", "key", "signature"}:
             raise _unreadable("its text is not in canonical form")
         body, key, signature = fields["bundle"], fields["key"], fields["signature"]
-        if not isinstance(body, dict) or body.keys() != _FIELDS or body["format"] != _FORMAT:
+        if not isinstance(body, dict) or body.keys() - {_TUNED} != _FIELDS or body["format"] != _FORMAT:
             raise _unreadable(f"it is not a {_FORMAT}")
         if not isinstance(key, str) or not isinstance(signature, str):
             raise _unreadable("it is not signed")
         return cls(MappingProxyType(body), key, signature)
 
     def verify(self, *, key: str | None = None, newer: Head | None = None) -> Evidence:
-        """Check the signature, the proofs, the digest of the answer, its cost and its epsilon, computed anew.
+        """Check the signature, the proofs, the digest of the answer, its plan, and cost and epsilon, computed anew.
 
         Args:
             key: the public key of the keeper, known from elsewhere; the one in the bundle by default.
@@ -175,7 +180,8 @@ class Bundle:
         terms, head, unit = Terms.read(body["terms"]), Head.read(body["head"]), read_unit(body["unit"])
         if head.ledger != terms.id or not head.is_signed(self.key) or head.forged:
             problems.append("its head is not that of its ledger, or not signed as it says")
-        charge, release = (self._entry(kind, head, problems) for kind in (CHARGE, RELEASE))
+        charge, release = (self._entry(kind, body[kind], head, problems) for kind in (CHARGE, RELEASE))
+        tuned = [self._entry(TUNING, held, head, problems).content["tuning"] for held in body.get(_TUNED, ())]
         if release.content["charge"] != charge.sequence:
             problems.append("its answer was recorded for another charge")
         kept = release.content["value"]
@@ -187,6 +193,8 @@ class Bundle:
         due, paid = Guard.of(terms).cost(event), amounts_in(charge.content["cost"])
         if len(due) != len(paid) or any(have < owed * (1 - _SLACK) for have, owed in zip(paid, due, strict=True)):
             problems.append("it was charged less than its event costs")
+        measurements, disagreeing = contradictions(kept[0] if kept else None, event, terms.unit.adjacency)
+        problems += disagreeing
         claimed, found = body["claim"], claim(charge, terms)
         if found is None or claimed is None:
             problems += [] if found is claimed else ["it claims an epsilon that no accountant can give"]
@@ -199,10 +207,13 @@ class Bundle:
             "question": charge.content.get("question") or release.content["description"] or charge.purpose,
             "purpose": charge.purpose,
             "asked by": charge.who,
+            **({"approved by": charge.content["approved_by"]} if "approved_by" in charge.content else {}),
             "when": charge.time,
             "protects": str(unit),
             **(found or {}),
             "noise": unparse(event),
+            "plan": f"{measurements} measurement(s), whose noise is the one charged" if measurements else "not stated",
+            **({"not protected": "; ".join(tuned)} if tuned else {}),
             "budget": str(terms.budget),
             "ledger": f"entries {charge.sequence} and {release.sequence} of {head.size}, {terms.id}",
             "key": self.key,
@@ -211,8 +222,8 @@ class Bundle:
             "value": kept[0] if kept else None,
         }
 
-    def _entry(self, kind: str, head: Head, problems: list[str]) -> Entry:
-        held = self.body[kind]
+    @staticmethod
+    def _entry(kind: str, held: Any, head: Head, problems: list[str]) -> Entry:
         entry, proof = read_body(held["entry"]), [bytes.fromhex(text) for text in held["proof"]]
         found = included(bytes.fromhex(entry.hash), entry.sequence, head.size, proof, bytes.fromhex(head.root))
         if entry.kind != kind or not found:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from defocus.errors import UnsupportedEventError
 from defocus.ledger.declarations import Declaration
-from defocus.ledger.entries import CHARGE, DATA, GENESIS, RELEASE, Entry, amounts_out
+from defocus.ledger.entries import CHARGE, DATA, GENESIS, RELEASE, TUNING, Entry, amounts_out
 from defocus.ledger.filter import Guard, Remaining
 from defocus.ledger.terms import Terms
 from defocus.privacy.composition import FixedSequence, single_release_bound
@@ -172,7 +172,10 @@ def _what(entry: Entry) -> str:
         data, question = (entry.content.get(name, "") for name in ("data", "question"))
         about = f"{data}: " if data else ""
         asked = "" if question in {"", entry.purpose} else f"{question}; "
-        return f"{about}{_parts(entry)}{asked}{sketch(charged(entry))}"
+        approved = f"; approved by {entry.content['approved_by']}" if "approved_by" in entry.content else ""
+        return f"{about}{_parts(entry)}{asked}{sketch(charged(entry))}{approved}"
+    if entry.kind == TUNING:
+        return f"not protected, chosen by looking at {entry.content['data']}: {entry.content['tuning']}"
     if entry.kind == DATA:
         return f"declared {Declaration.read(entry.content['data'])}"
     if entry.kind == GENESIS:

@@ -30,6 +30,7 @@ __all__ = [
     "GENESIS",
     "NO_HASH",
     "RELEASE",
+    "TUNING",
     "WITHHELD",
     "Entry",
     "amounts_in",
@@ -44,7 +45,7 @@ __all__ = [
 ]
 
 
-GENESIS, CHARGE, RELEASE, DATA = "genesis", "charge", "release", "data"
+GENESIS, CHARGE, RELEASE, DATA, TUNING = "genesis", "charge", "release", "data", "tuning"
 NO_HASH = "0" * 64
 WITHHELD = "withheld"
 """What is shown of the identity of a data set."""
@@ -54,13 +55,14 @@ _FIELDS = {
     CHARGE: frozenset({"event", "cost", "request"}),
     RELEASE: frozenset({"charge", "digest", "description", "value"}),
     DATA: frozenset({"data"}),
+    TUNING: frozenset({"data", "tuning"}),
 }
-_OPTIONAL = {GENESIS: frozenset({"data"}), CHARGE: frozenset({"data", "question"})}
-"""What may be said beside: what is declared of the ledger's own data; which other data a charge is about, and what is
-asked."""
+_OPTIONAL = {GENESIS: frozenset({"data"}), CHARGE: frozenset({"approved_by", "data", "question"})}
+"""What may be said beside: what is declared of the ledger's own data; which other data a charge is about, what is
+asked, and who approved it."""
 _COMMON = frozenset({"sequence", "kind", "time", "who", "purpose", "previous", "spent"})
 _TALLY = frozenset({"tally"})
-_DIVIDED = {GENESIS: _TALLY, CHARGE: frozenset({"tally", "parts"}), RELEASE: _TALLY, DATA: _TALLY}
+_DIVIDED = {GENESIS: _TALLY, CHARGE: frozenset({"tally", "parts"}), RELEASE: _TALLY, DATA: _TALLY, TUNING: _TALLY}
 """What the entries of a ledger with parts have beside."""
 
 
@@ -71,22 +73,20 @@ class Entry:
 
     ``content`` depends on the kind: ``terms`` for the genesis, and what is declared of its ``data``;
     ``event``, ``cost`` and ``request`` for a charge, with the name of its ``data`` set where it is
-    not the ledger's own and the ``question`` where it is known; ``charge`` (a sequence number),
-    ``digest``, ``description`` and ``value`` for a release; ``data`` for a declaration.
+    not the ledger's own, the ``question`` where it is known and ``approved_by`` where somebody did;
+    ``charge`` (a sequence number), ``digest``, ``description`` and ``value`` for a release; ``data`` for a declaration;
+    ``data`` (its name) and ``tuning`` for what was chosen by looking at raw data.
 
     Where the data has parts, ``tally`` has the sums behind ``spent``, which is then the most that anybody was charged,
     and the content of a charge has ``parts``: the label of each part it is about, with the sum of that part; none for
     everybody.
 
-    >>> import tempfile
+    >>> from tempfile import TemporaryDirectory
     >>> from defocus import Budget, Ledger, rows
-    >>> from defocus.privacy import Laplace as Noise
-    >>> home = tempfile.TemporaryDirectory()
-    >>> book = Ledger.open(f"{home.name}/a.ledger", budget=Budget(1), unit=rows(), dataset="visits")
-    >>> receipt = book.charge(Noise(4), purpose="a count")
-    >>> [(entry.sequence, entry.kind) for entry in book.entries()]
-    [(0, 'genesis'), (1, 'charge')]
-    >>> book.close(); home.cleanup()
+    >>> terms = {"budget": Budget(1), "unit": rows(), "dataset": "visits"}
+    >>> with TemporaryDirectory() as home, Ledger.open(f"{home}/a.ledger", **terms) as book:
+    ...     [(entry.sequence, entry.kind) for entry in book.entries()]
+    [(0, 'genesis')]
     """
 
     sequence: int
@@ -171,7 +171,7 @@ def read_body(body: object) -> Entry:
     expected = _FIELDS.get(kind) if isinstance(kind, str) else None
     divided = _DIVIDED.get(kind, frozenset()) if isinstance(kind, str) and "tally" in fields else frozenset()
     if expected is None or fields.keys() - _OPTIONAL.get(str(kind), frozenset()) != expected | _COMMON | divided:
-        raise _unreadable("its fields are not those of a genesis, a charge, a release or a declaration")
+        raise _unreadable("its fields are not those of a genesis, a charge, a release, a declaration or a tuning")
     expected |= fields.keys() & _OPTIONAL.get(str(kind), frozenset())
     entry = Entry(
         **{name: fields[name] for name in _COMMON - {"spent"}},
@@ -190,6 +190,8 @@ def read_body(body: object) -> Entry:
     elif kind == RELEASE:
         texts += [entry.content["digest"], entry.content["description"] or ""]
         numbers += [entry.content["charge"]]
+    elif kind == TUNING:
+        texts += [entry.content["data"], entry.content["tuning"]]
     if not all(type(x) is int for x in numbers) or not all(isinstance(text, str) for text in texts):
         raise _unreadable("a field has the wrong type")
     return entry

@@ -16,7 +16,18 @@ from defocus.ledger.chain import Chain, anchors, heaviest_events
 from defocus.ledger.creation import anchor_file_of, check_kinds, is_there, make, place_of, terms_of
 from defocus.ledger.declarations import Declaration, allowed, purposes_of
 from defocus.ledger.display import Prices
-from defocus.ledger.entries import CHARGE, DATA, RELEASE, Entry, amounts_out, fingerprint, now, plain, stored_event
+from defocus.ledger.entries import (
+    CHARGE,
+    DATA,
+    RELEASE,
+    TUNING,
+    Entry,
+    amounts_out,
+    fingerprint,
+    now,
+    plain,
+    stored_event,
+)
 from defocus.ledger.filter import Guard, Remaining, Tally
 from defocus.ledger.heads import Head, SigningKey
 from defocus.ledger.merkle import consistency, inclusion, root
@@ -74,15 +85,25 @@ class Ledger:
     >>> home.cleanup()
     """
 
-    __slots__ = ("_chain", "_data", "_guard", "_made", "_parts", "_terms")
+    __slots__ = ("_approver", "_chain", "_data", "_guard", "_made", "_parts", "_purpose", "_terms")
 
     def __init__(
-        self, chain: Chain, made: Terms, guard: Guard, parts: tuple[str, ...] = (), data: Declaration | None = None
+        self,
+        chain: Chain,
+        made: Terms,
+        guard: Guard,
+        parts: tuple[str, ...] = (),
+        data: Declaration | None = None,
+        *,
+        approver: str | None = None,
+        purpose: str | None = None,
     ) -> None:
         self._chain = chain
         self._made = made
         self._guard = guard
         self._parts = parts
+        self._approver = approver
+        self._purpose = purpose
         self._data = data or Declaration(made.dataset, made.unit)
         self._terms = made
         if self._data.name != made.dataset:
@@ -215,7 +236,7 @@ class Ledger:
                 self._chain.note(entry)
         if declared == self._data:
             return self
-        return Ledger(self._chain, self._made, self._guard, self._parts if title == self._data.name else (), declared)
+        return self._view(parts=self._parts if title == self._data.name else (), data=declared)
 
     def declare(
         self,
@@ -261,7 +282,7 @@ class Ledger:
             entry = _declared(last, declared, by=by)
             session.append(entry)
         self._chain.note(entry)
-        return Ledger(self._chain, self._made, self._guard, self._parts if title == self._data.name else (), declared)
+        return self._view(parts=self._parts if title == self._data.name else (), data=declared)
 
     def datasets(self) -> list[Declaration]:
         """Every data set that is charged to this ledger, its own first."""
@@ -303,6 +324,10 @@ class Ledger:
         about = {} if self._terms.person is None else {"data": self.dataset}
         if question is not None:
             about["question"] = line("question", question)
+        if self._approver is not None:
+            about["approved_by"] = self._approver
+        if self._purpose is not None:
+            allowed(purpose, self.purposes, "")
         request = None if request is None else line("request", request, longest=500)
         cost = self._guard.cost(event)
         with self._chain.end(write=True) as (session, last):
@@ -381,6 +406,48 @@ class Ledger:
                     return Recorded(value, receipt, noted["description"], *facts)
         return None
 
+    def paid(self, request: str) -> Receipt | None:
+        """The newest charge under the name of a request, whether an answer was kept for it or not.
+
+        >>> import tempfile; from defocus.privacy import Laplace, rows
+        >>> home = tempfile.TemporaryDirectory()
+        >>> book = Ledger.open(f"{home.name}/a.ledger", budget=Budget(1), unit=rows(), dataset="visits")
+        >>> receipt = book.charge(Laplace(2), purpose="a count", request="May")
+        >>> book.paid("May") == receipt, book.paid("June"), book.recall("May")
+        (True, None, None)
+        >>> book.close(); home.cleanup()
+        """
+        with self._chain.end() as (session, _):
+            for row in session.requests(line("request", request, longest=500)):
+                charge = checked(row)
+                if charge.content.get("data", self._made.dataset) == self.dataset:
+                    return Receipt.of(charge, from_wire(charge.content["event"]), self._terms)
+        return None
+
+    def note_tuning(self, what: str, *, why: str, who: str | None = None) -> Entry:
+        """Write down what was chosen by looking at raw data, such as a bound: nothing protects such a quantity.
+
+        Args:
+            what: what was chosen and how, in one line.
+            why: the reason, in one line.
+            who: who chose it; the account's name by default.
+
+        >>> import tempfile; from defocus.privacy import rows
+        >>> home = tempfile.TemporaryDirectory()
+        >>> book = Ledger.open(f"{home.name}/a.ledger", budget=Budget(1), unit=rows(), dataset="visits")
+        >>> entry = book.note_tuning("stays are cut at 30 days, the 99th percentile", why="first release", who="Ada")
+        >>> [each.content["tuning"] for each in book.entries() if each.kind == "tuning"]
+        ['stays are cut at 30 days, the 99th percentile']
+        >>> book.close(); home.cleanup()
+        """
+        content = {"data": self.dataset, "tuning": line("what", what, longest=1000)}
+        by = whoever(who), line("why", why)
+        with self._chain.end(write=True) as (session, last):
+            entry = _after(last, TUNING, by=by, spent=last.spent, content=content, tally=last.tally)
+            session.append(entry)
+        self._chain.note(entry)
+        return entry
+
     @property
     def terms(self) -> Terms:
         """Data set, unit, budget and filter, as the first entry has them; see :meth:`data` for other data sets."""
@@ -399,7 +466,7 @@ class Ledger:
     @property
     def purposes(self) -> tuple[str, ...] | None:
         """What the data may be used for; None where any purpose will do."""
-        return self._data.purposes
+        return self._data.purposes if self._purpose is None else (self._purpose,)
 
     @property
     def person(self) -> Unit:
@@ -440,7 +507,33 @@ class Ledger:
 
     def about(self, *parts: str) -> "Ledger":
         """The same ledger, whose charges, sums and remainders are those of the named parts by default."""
-        return Ledger(self._chain, self._made, self._guard, checked_labels(parts, self._terms), self._data)
+        return self._view(parts=checked_labels(parts, self._terms))
+
+    def approved(self, by: str) -> "Ledger":
+        """The same ledger, whose charges say who approved them.
+
+        >>> import tempfile; from defocus.privacy import Laplace, rows
+        >>> home = tempfile.TemporaryDirectory()
+        >>> book = Ledger.open(f"{home.name}/a.ledger", budget=Budget(1), unit=rows(), dataset="visits")
+        >>> receipt = book.approved("Olga").charge(Laplace(2), purpose="a count", who="Ada")
+        >>> list(book.entries())[receipt.sequence].content["approved_by"]
+        'Olga'
+        >>> book.close(); home.cleanup()
+        """
+        return self._view(approver=line("approved_by", by, longest=200))
+
+    def only_for(self, purpose: str) -> "Ledger":
+        """The same ledger, charged for one purpose only, as where people consent to purposes one by one."""
+        return self._view(purpose=allowed(purpose, self.purposes, ""))
+
+    def purpose_of(self, purpose: str | None, question: str) -> str:
+        """The purpose to charge for, if the owner of the data allows it; the question itself where any will do."""
+        return allowed(self._purpose if purpose is None else purpose, self.purposes, question)
+
+    def _view(self, **changed: Any) -> "Ledger":
+        """The same ledger, about other data or parts, or charged in another way."""
+        now = {"parts": self._parts, "data": self._data, "approver": self._approver, "purpose": self._purpose}
+        return Ledger(self._chain, self._made, self._guard, **{**now, **changed})
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -472,34 +565,40 @@ class Ledger:
             self._made.id, [bytes.fromhex(entry.hash) for entry in self.entries()], SigningKey.open(key), since
         )
 
-    def bundle(self, request: str, *, key: str | Path | SigningKey) -> Bundle:
+    def bundle(self, request: str | Receipt, *, key: str | Path | SigningKey) -> Bundle:
         """The newest answer that was kept for a request, as a signed file that proves itself: see :class:`Bundle`.
 
         Args:
-            request: the name under which it was released.
+            request: the name under which it was released, or the receipt of its charge.
             key: the key of the ledger's keeper, or its file, which is made if there is none.
         """
-        recorded, own = self.recall(request), SigningKey.open(key)
-        if recorded is None:
-            raise InvalidParameterError(
-                f"No answer was kept for the request {request!r:.80}.",
-                fix="release it under a name, request=…, and bundle that.",
-            )
+        named, own = isinstance(request, str), SigningKey.open(key)
+        recorded = self.recall(request) if isinstance(request, str) else None
+        paid = request if isinstance(request, Receipt) else None if recorded is None else recorded.receipt
         entries = list(self.entries())
-        charge = entries[recorded.receipt.sequence]
-        paid = (one for one in entries if one.kind == RELEASE and one.content["charge"] == charge.sequence)
+        charge = entries[paid.sequence] if paid is not None and paid.sequence < len(entries) else None
+        kept = (one for one in entries if one.kind == RELEASE and charge and one.content["charge"] == charge.sequence)
+        answer = next(kept, None)
+        if paid is None or charge is None or charge.hash != paid.hash or answer is None or not answer.content["value"]:
+            what = f"the request {request!r:.80}" if named else "this charge"
+            raise InvalidParameterError(
+                f"No answer was kept for {what}.", fix="release it under a name, request=…, and bundle that."
+            )
         leaves = [bytes.fromhex(entry.hash) for entry in entries]
-        held = {
-            entry.kind: {"entry": entry.body, "proof": [hash_.hex() for hash_ in inclusion(leaves, entry.sequence)]}
-            for entry in (charge, next(paid))
-        }
+
+        def held(entry: Entry) -> dict[str, Any]:
+            return {"entry": entry.body, "proof": [hash_.hex() for hash_ in inclusion(leaves, entry.sequence)]}
+
+        tuned = [held(one) for one in entries if one.kind == TUNING and one.content["data"] == self.dataset]
         return Bundle.signed(
             own,
             terms=self._made.to_dict(),
             claim=claim(charge, self._made),
             head=_head(self._made.id, leaves, own, None).to_dict(),
+            charge=held(charge),
+            release=held(answer),
             **unit_of(self._terms, self._data.identity),
-            **held,
+            **({"tuned": tuned} if tuned else {}),
         )
 
     def entries(self) -> Iterator[Entry]:

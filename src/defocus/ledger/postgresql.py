@@ -28,7 +28,7 @@ from defocus.errors import (
     MissingExtraError,
 )
 from defocus.ledger.places import Place
-from defocus.ledger.store import DIVIDED_TABLES, DIVIDED_TRIGGERS, TABLES, TRIGGERS, postgresql_triggers
+from defocus.ledger.store import DIVIDED_TRIGGERS, TRIGGERS, create_tables, postgresql_triggers
 
 __all__ = ["PostgresqlSchema", "postgresql_schema"]
 
@@ -124,11 +124,7 @@ class PostgresqlSchema(Place):
         if self.exists(connection):
             return
         connection.exec_driver_sql(f'CREATE SCHEMA IF NOT EXISTS "{self.schema}"')
-        TABLES.create_all(connection, checkfirst=False)
-        if divided:
-            DIVIDED_TABLES.create_all(connection, checkfirst=False)
-        for statement in postgresql_triggers(divided=divided):
-            connection.exec_driver_sql(statement)
+        create_tables(connection, postgresql_triggers(divided=divided), divided=divided)
 
     def settle(self) -> None:
         """The server flushes its own files."""

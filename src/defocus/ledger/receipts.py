@@ -13,7 +13,7 @@ from defocus.ledger.store import Session
 from defocus.ledger.terms import Terms
 from defocus.privacy.composition import Cost
 from defocus.privacy.events import Event
-from defocus.privacy.wire import to_wire
+from defocus.privacy.wire import from_wire, to_wire
 
 __all__ = ["Account", "Receipt", "Recorded", "checked_labels"]
 
@@ -85,6 +85,18 @@ class Receipt:
             **divided,
         }
 
+    @classmethod
+    def read(cls, said: Any) -> "Receipt":
+        """The receipt that :meth:`to_dict` wrote."""
+        return cls(
+            terms=Terms.read(said["ledger"]),
+            event=from_wire(said["event"]),
+            cost=amounts_in(said["cost"]),
+            spent=amounts_in(said["spent"]),
+            parts=tuple(said.get("parts", ())),
+            **{name: said[name] for name in ("sequence", "hash", "time", "who", "purpose")},
+        )
+
     def __str__(self) -> str:
         return f"receipt {self.sequence} of {self.terms.dataset}: {self.purpose} ({self.who}, {self.time})"
 
@@ -102,16 +114,14 @@ def _spent(entry: Entry) -> tuple[float, ...]:
 class Recorded:
     """A kept answer and the charge that paid for it.
 
-    >>> import tempfile
-    >>> from defocus import Budget, Ledger, rows
-    >>> from defocus.mechanisms import Laplace
-    >>> from defocus.release import release
-    >>> home = tempfile.TemporaryDirectory()
-    >>> book = Ledger.open(f"{home.name}/a.ledger", budget=Budget(1), unit=rows(), dataset="visits")
-    >>> first = release(Laplace(scale=4), 1402, ledger=book, purpose="patients", request="May")
-    >>> book.recall("May").value == first.value
+    >>> from tempfile import TemporaryDirectory
+    >>> from defocus import Budget, Ledger, mechanisms, release, rows
+    >>> terms = {"budget": Budget(1), "unit": rows(), "dataset": "visits"}
+    >>> with TemporaryDirectory() as home, Ledger.open(f"{home}/a.ledger", **terms) as book:
+    ...     noise = mechanisms.Laplace(scale=4)
+    ...     first = release.release(noise, 1402, ledger=book, purpose="patients", request="May")
+    ...     book.recall("May").value == first.value
     True
-    >>> book.close(); home.cleanup()
     """
 
     value: Any

@@ -44,6 +44,7 @@ from defocus.ledger.store import (
     FORMAT,
     TABLES,
     TRIGGERS,
+    create_tables,
     sqlite_triggers,
 )
 
@@ -196,11 +197,7 @@ class SqliteFile(Place):
         """Make the tables; the caller holds the write lock."""
         connection.exec_driver_sql(f"PRAGMA application_id={_APPLICATION}")
         connection.exec_driver_sql(f"PRAGMA user_version={DIVIDED_FORMAT if divided else FORMAT}")
-        TABLES.create_all(connection, checkfirst=False)
-        if divided:
-            DIVIDED_TABLES.create_all(connection, checkfirst=False)
-        for statement in sqlite_triggers(divided=divided):
-            connection.exec_driver_sql(statement)
+        create_tables(connection, sqlite_triggers(divided=divided), divided=divided)
 
     def settle(self) -> None:
         """Flush the directory, so that the file's name is as durable as its content."""

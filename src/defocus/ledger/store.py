@@ -55,6 +55,7 @@ __all__ = [
     "Session",
     "Store",
     "checked",
+    "create_tables",
     "postgresql_triggers",
     "sqlite_triggers",
 ]
@@ -102,6 +103,15 @@ TRIGGERS = frozenset(
         "ledger_head_delete",
     }
 )
+
+
+def create_tables(connection: Connection, triggers: Iterable[str], *, divided: bool) -> None:
+    """Make the tables of a ledger, those of parts included if it is ``divided``, and their triggers."""
+    TABLES.create_all(connection, checkfirst=False)
+    if divided:
+        DIVIDED_TABLES.create_all(connection, checkfirst=False)
+    for statement in triggers:
+        connection.exec_driver_sql(statement)
 
 
 def sqlite_triggers(*, divided: bool) -> Iterable[str]:

@@ -22,15 +22,10 @@ __all__ = ["Terms"]
 class Terms:
     """One data set, one unit with its adjacency, one budget, the version of the filter that guards it, and parts.
 
-    >>> import tempfile
-    >>> from defocus import Budget, Ledger, rows
-    >>> from defocus.privacy import Laplace as Noise
-    >>> home = tempfile.TemporaryDirectory()
-    >>> book = Ledger.open(f"{home.name}/a.ledger", budget=Budget(1), unit=rows(), dataset="visits")
-    >>> receipt = book.charge(Noise(4), purpose="a count")
-    >>> book.terms.dataset, book.terms.budget
+    >>> from defocus import Budget, rows
+    >>> terms = Terms.new(dataset="visits", unit=rows(), budget=Budget(1), filter_version="1")
+    >>> terms.dataset, terms.budget
     ('visits', Budget(epsilon=1))
-    >>> book.close(); home.cleanup()
     """
 
     dataset: str

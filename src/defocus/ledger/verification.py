@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, final
 from defocus.errors import DefocusError, LedgerBusyError, LedgerDamagedError
 from defocus.ledger.anchors import Anchor
 from defocus.ledger.declarations import Declaration
-from defocus.ledger.entries import CHARGE, DATA, GENESIS, NO_HASH, RELEASE, Entry, amounts_in, digest
+from defocus.ledger.entries import CHARGE, DATA, GENESIS, NO_HASH, RELEASE, TUNING, Entry, amounts_in, digest
 from defocus.ledger.filter import Amounts, Guard, Tally
 from defocus.ledger.parts import key_of
 from defocus.ledger.receipts import Account
@@ -135,9 +135,10 @@ def examine(store: Store, anchors: Iterable[Anchor]) -> Verification:
 
 _BEGIN = {
     GENESIS: ('{"kind":"genesis",', '{"data":'),
-    CHARGE: ('{"cost":',),
+    CHARGE: ('{"cost":', '{"approved_by":'),
     RELEASE: ('{"charge":',),
     DATA: ('{"data":',),
+    TUNING: ('{"data":',),
 }
 """How the canonical text of each kind begins."""
 
@@ -336,6 +337,8 @@ class _Trail:
             self._cost(entry)
         elif entry.kind == RELEASE:
             self._release(entry)
+        elif self.previous is not None and entry.kind == TUNING:
+            self._sum(entry, self.previous.spent, self.previous.tally)
         elif self.previous is not None:
             declared = Declaration.read(entry.content["data"])
             if self.terms is not None and not declared.fits(self.terms):

@@ -38,6 +38,9 @@ class FoundRange:
     """The share of all weight that lies outside, at most, with about 95 % probability."""
     seen: bool
     """Whether any bucket stood out; else it is the default range, and says nothing about the values."""
+    below: float = 1.0
+    """The share that lies below it, likewise; and ``above``."""
+    above: float = 1.0
 
 
 @final
@@ -181,11 +184,14 @@ class RangeFinding:
                     error * (self.edges[ends[1] + 1] - self.edges[ends[0]]), 2 * self._moved(noisy, ends, near) / total
                 ),
             )
-        left = [*noisy[:low], *noisy[high + 1 :]]
-        margin = _ONE_SIDED * float(self.scale) * math.sqrt(2 * len(left))
-        return FoundRange(
-            self.edges[low], self.edges[high + 1], min(1.0, max(0.0, sum(left) + margin) / total), seen=True
-        )
+
+        def share(left: Sequence[int]) -> float:
+            margin = _ONE_SIDED * float(self.scale) * math.sqrt(2 * len(left))
+            return min(1.0, max(0.0, sum(left) + margin) / total)
+
+        under, over = noisy[:low], noisy[high + 1 :]
+        ends = self.edges[low], self.edges[high + 1]
+        return FoundRange(*ends, share([*under, *over]), seen=True, below=share(under), above=share(over))
 
     def _moved(self, noisy: Sequence[int], ends: tuple[int, int], near: Sequence[int]) -> float:
         """What cutting at the ends of these buckets moves the sum of all values by, as far as nearby counts tell."""

@@ -29,6 +29,7 @@ from defocus.privacy.events import Pure as Pure
 from defocus.privacy.events import RandomizedResponse as RandomizedResponse
 from defocus.privacy.events import Sampled as Sampled
 from defocus.privacy.events import SampledBatch as SampledBatch
+from defocus.privacy.events import SampledGaussian as SampledGaussian
 from defocus.privacy.events import Selected as Selected
 from defocus.privacy.events import SelectedPoisson as SelectedPoisson
 from defocus.privacy.events import Shuffled as Shuffled

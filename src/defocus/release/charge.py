@@ -42,7 +42,20 @@ _ROUNDING = 1 + 1e-9
 
 
 def spendable(epsilon: Any, delta: Any, ledger: Ledger | None = None) -> Budget:
-    """What a question may cost, as its two parameters say; a ledger whose budget has no delta refuses one."""
+    """What a question may cost, as its two parameters say; a ledger whose budget has no delta refuses one.
+
+    >>> spendable(None, None)
+    Traceback (most recent call last):
+    ...
+    defocus.errors.rooms.NotDeclaredError: Nothing says what this may cost.
+    To fix: pass epsilon=, for example epsilon=0.5; with preview(epsilon=0.5) you see the errors first, free of charge.
+    """
+    if epsilon is None:
+        raise NotDeclaredError(
+            "Nothing says what this may cost.",
+            fix="pass epsilon=, for example epsilon=0.5; with preview(epsilon=0.5) you see the errors first, free of"
+            " charge.",
+        )
     asked = Budget(positive("epsilon", epsilon), 0 if delta is None else probability("delta", delta, one=False))
     if ledger is not None and asked.delta and ledger.budget.epsilon is not None and not ledger.budget.delta:
         raise NotDeclaredError(

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self, TypeAlias, final
 import numpy as np
 from sqlglot import exp
 
-from defocus.answers import AnswerColumn, PreviewColumn
+from defocus.answers import AnswerColumn, Effect, PreviewColumn, Rule
 from defocus.errors import InvalidParameterError, Number, finite, probability, whole
 from defocus.mechanisms import Quantiles
 from defocus.noise import Bits
@@ -247,6 +247,21 @@ class Quantile(Measured):
     def cells(self) -> int:
         """How many cells each group has."""
         return self.buckets
+
+    @property
+    def quotient(self) -> bool:
+        """Its error depends on the group."""
+        return True
+
+    def rule(self, unit: str | None) -> str | None:  # noqa: ARG002  # whoever is protected
+        """What stands for the smallest and the largest value."""
+        extreme = [level for level in self.levels if level in (_EXTREME, 1 - _EXTREME)]
+        if not extreme:
+            return None
+        ends = " and ".join("smallest" if level == _EXTREME else "largest" for level in extreme)
+        percents = " and ".join(f"{float(100 * level):g} %" for level in extreme)
+        shown = f"the quantile of {percents} of {self.argument.text} stands for the {ends} value"
+        return Rule(f"{shown}, which would belong to one person", Effect.TOLD)
 
     @property
     def importance(self) -> int:

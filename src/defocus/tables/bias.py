@@ -9,7 +9,9 @@ import numpy as np
 from defocus.answers import AnswerColumn, Effect, Tails
 from defocus.answers.columns import Floats
 from defocus.errors import InvalidParameterError, Number, finite, probability
+from defocus.mechanisms.ranges import FoundRange
 from defocus.tables.aggregates import Aggregate
+from defocus.tables.found_bound import SPREAD, FoundBound
 from defocus.tables.noise import Noisy
 from defocus.tables.splits import Split
 from defocus.tables.statistics import Statistic
@@ -17,6 +19,12 @@ from defocus.tables.statistics import Statistic
 __all__ = ["Bias"]
 
 _KNOWN = ("count", "sum", "mean")
+_ADDED = ("count", "sum", "squares")
+"""Sums miss the rows beyond a bound; other statistics are of rows that weigh less."""
+_AVERAGES = ("mean", "weighted_mean", "covariance", "correlation")
+"""Their values vary by a part of their range at most; all vary by half of what they are from the nearer end of it."""
+_WIDTH = 1.96
+_HARDLY = 1.1
 
 
 @final
@@ -31,21 +39,54 @@ class Bias:
         mean by at most c, and a sum by c for each row. So an interval that holds what is measured holds, widened by
         this, the statistic of all rows as they are. What is declared is not checked.
 
+        Where nothing is declared about a bound that was found, N - K is at most what its
+        :class:`~defocus.tables.found_bound.Tail` lets expect, and quotients are as far apart as that lets expect.
+
     >>> print(Bias(0.02, {"days": 0.1}))
     at most 2 % of the rows of each group lie beyond the bound, and clipping moves an average of days by at most 0.1
     """
 
     beyond: float | None = None
     clipped: Mapping[str, float] = field(default_factory=dict)
+    found: FoundBound | None = None
+    """The bound, if it was found and nothing was declared about it."""
+    ranges: Mapping[str, FoundRange] = field(default_factory=dict)
+    """Bounds of values that were found, by column."""
 
     @property
     def of_rows(self) -> Effect:
-        """What a bound on rows does to intervals: nothing that they do not hold, where that is declared."""
+        """What a bound on rows does to intervals: nothing that they do not hold, where that is declared or found."""
+        if self.found is not None:
+            return Effect.TOLD
         return Effect.BOUND if self.beyond is None else Effect.READ
+
+    def of_found(self, found: FoundBound) -> "Bias":
+        """The same with what a bound that was found lets expect, unless something is declared about that."""
+        return self if self.beyond is not None else replace(self, found=found)
 
     def of(self, text: str) -> Effect:
         """Likewise what clipping a column does."""
+        if text in self.ranges:
+            return Effect.TOLD
         return Effect.READ if text in self.clipped else Effect.BOUND
+
+    def of_ranges(self, ranges: Mapping[str, FoundRange], asked: Mapping[str, Aggregate]) -> "Bias":
+        """The same with bounds of values that were found, where only sums and means are asked of these.
+
+        What lies beyond one is taken to lie as far from it as it is from zero, on average: values that thin out as
+        the inverse of their square do.
+        """
+        others = {text for each in asked.values() if not _linear(each) for text in each.texts}
+        held = {text: found for text, found in ranges.items() if text not in self.clipped and text not in others}
+        return replace(self, ranges=held)
+
+    def _cut(self, text: str) -> tuple[float, float]:
+        """How far clipping moves an average up and down at most."""
+        if text in self.ranges:
+            found = self.ranges[text]
+            return found.below * abs(found.low), found.above * abs(found.high)
+        c = self.clipped.get(text, 0.0)
+        return c, c
 
     @classmethod
     def declared(
@@ -73,21 +114,66 @@ class Bias:
         return ", and ".join(said)
 
     def widened(self, column: AnswerColumn, statistic: Statistic, split: Split, noisy: Noisy) -> AnswerColumn:
-        """The column with intervals that hold what is declared as well."""
-        low, high = column.low, column.high
+        """The column with intervals that hold what is declared, or was found, as well."""
+        operation = statistic.operation
+        rows = np.maximum(noisy.count("", split.everyone, "").high, 0.0)
+        if self.found is not None and operation not in _ADDED:
+            column = self._apart(column, statistic, split, rows)
+        if operation not in _KNOWN:
+            return column
         b = self.beyond or 0.0
         more = b / (1 - b)
-        if statistic.operation == "count":
-            return self._with(column, low, high + more * np.maximum(high, 0.0))
+        lost = more * rows if self.found is None else self._lost(rows)
+        low, high = column.low, column.high
+        if operation == "count":
+            return self._with(column, low, high + lost)
         (value,) = split.values
-        bottom, top, c = value.bottom, value.bottom + value.width, self.clipped.get(value.text, 0.0)
-        if statistic.operation == "mean":
-            down, up = np.minimum(bottom - low, 0.0), np.maximum(top - high, 0.0)
-            return self._with(column, low + b * down - c, high + b * up + c)
-        rows = np.maximum(noisy.count("", split.moment((0,)), "").high, 0.0)
-        lost, moved = more * rows, c * (1 + more) * rows
-        return self._with(column, low + min(0.0, bottom) * lost - moved, high + max(0.0, top) * lost + moved)
+        bottom, top, (up, down) = value.bottom, value.bottom + value.width, self._cut(value.text)
+        if operation == "mean":
+            under, over = np.minimum(bottom - low, 0.0), np.maximum(top - high, 0.0)
+            return self._with(column, low + b * under - up, high + b * over + down)
+        every = rows + lost
+        return self._with(
+            column, low + min(0.0, bottom) * lost - up * every, high + max(0.0, top) * lost + down * every
+        )
+
+    def _lost(self, rows: Floats) -> Floats:
+        """How many rows of groups with so many rows lie beyond the bound that was found, at most."""
+        found = _some(self.found)
+        return found.tail.beyond(found.rows, _shares(rows, found))
+
+    def _apart(self, column: AnswerColumn, statistic: Statistic, split: Split, rows: Floats) -> AnswerColumn:
+        """The column with intervals that hold how far a quotient of rows that weigh less is from that of all rows."""
+        found, (low, high) = _some(self.found), statistic.moments.range(split.values)
+        near = np.minimum(column.values - low, high - column.values) if np.isfinite(low + high) else column.values
+        spread = np.abs(near) / 2
+        if statistic.operation in _AVERAGES:
+            spread = np.minimum(spread, SPREAD * (high - low))
+        differs = _WIDTH * spread * found.tail.apart(found.rows, _shares(rows, found))
+        return self._with(
+            column,
+            np.maximum(low, column.values - np.hypot(column.values - column.low, differs)),
+            np.minimum(high, column.values + np.hypot(column.high - column.values, differs)),
+        )
 
     @staticmethod
     def _with(column: AnswerColumn, low: Floats, high: Floats) -> AnswerColumn:
-        return replace(column, low=low, high=high, tails=Tails.UNKNOWN, noise=None)
+        """The column with wider intervals; those of more than 95 % are known where that hardly matters."""
+        with np.errstate(invalid="ignore"):
+            same = bool((high - low <= _HARDLY * (column.high - column.low)).all())
+        tails = column.tails if same else Tails.UNKNOWN
+        return replace(column, low=low, high=high, tails=tails)
+
+
+def _linear(aggregate: Aggregate) -> bool:
+    return isinstance(aggregate, Statistic) and aggregate.operation in _KNOWN
+
+
+def _shares(rows: Floats, found: FoundBound) -> Floats:
+    """Which part of all rows groups with so many rows have; one group has all."""
+    return np.minimum(1.0, rows / found.kept) if len(rows) > 1 else np.ones(len(rows))
+
+
+def _some(found: FoundBound | None) -> FoundBound:
+    assert found is not None  # noqa: S101  # asked before
+    return found

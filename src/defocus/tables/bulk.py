@@ -350,7 +350,7 @@ def released_to(run: Run, keys: Keys | StoredKeys | None, destination: Destinati
             groups = Groups(run.rows, run.by, stored, None, run.bound)
             settled = run
             if run.plan.contributions is not None:
-                settled, rule = run.settled(stored.counted(), groups, run.plan.contributions)
+                settled, rule = run.settled(stored.counted(), groups, run.plan.contributions, held=False)
                 groups = replace(groups, bound=settled.bound)
                 said = (rule,)
             blocks = _blocks(settled, columns)

@@ -1,26 +1,10 @@
-"""How much one person may contribute to a question, and what follows from it.
+"""How much one person may contribute to a question, and who a person is."""
 
-How many rows one person should count with, found privately: the bound with the least expected error.
-
-A bound of R rows adds noise in proportion to R and takes away the rows beyond it. Which is worse depends on how many
-rows people have. That is counted first, for a small share of the budget: one person is in one bucket of the histogram,
-so its sensitivity is one, whatever they contribute. The bound is then chosen from the noisy histogram, which is free.
-
-What one person weighs at most is fixed before: with R rows each of them weighs 1/R of it. So the noise, and with it
-what is charged, does not depend on R.
-
-Reference: Amin, Kulesza, Munoz Medina, Vassilvitskii (2019), Bounding user contributions: a bias-variance trade-off in
-differential privacy, for the trade-off.
-"""
-
-import itertools
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import final
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from sqlglot import exp
 
@@ -32,11 +16,8 @@ from defocus.errors import InvalidParameterError, WrongKindError, count
 __all__ = [
     "BY",
     "DEFAULT_ROWS",
-    "EDGES",
     "FIND",
     "Bound",
-    "FoundBound",
-    "best_bound",
     "fitting",
     "naming",
     "people_weight",
@@ -62,7 +43,7 @@ class Bound:
     *By weights*, everybody's rows all count, but those of a person with more than ``rows`` of them count less, so
     that they weigh ``rows`` together. Nothing is random and nothing is sorted. *By sampling*, a person's rows are
     chosen with a fresh cryptographic key. With ``find`` the number of rows is chosen in the course of the release,
-    from a private histogram of how many rows people have; see :mod:`defocus.tables.contribution`.
+    from a private histogram of how many rows people have; see :mod:`defocus.tables.found_bound`.
 
     Guarantee:
         In units of one row, the rows of one person weigh at most :attr:`total` over all groups and at most
@@ -216,124 +197,6 @@ def people_weight(grid: int, groups: int, norm: int) -> int:
 
 def _rows(number: int) -> str:
     return "row" if number == 1 else "rows"
-
-
-EDGES = tuple(sorted({round(2 ** (j / 2)) for j in range(41)} | {3, 5, 7}))
-"""Numbers of rows: bucket i holds people with more than EDGES[i-1] and at most EDGES[i] rows; the last, all others."""
-
-
-_ONE_SIDED = 1.645
-"""Below how many standard deviations noise stays with 95 % probability: of one Laplace noise 1.63, of many 1.645."""
-_NEARBY = 2.0
-"""How many standard deviations of noise tell that people with a few more rows are there."""
-_SPREAD = 0.25
-"""What values are taken to vary by, in units of their range."""
-_RELATED = 0.25
-"""How far values are taken to depend on how many rows a person has: in units of their spread."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class FoundBound:
-    """A number of rows that was found privately, and what is known about those who have more."""
-
-    rows: int
-    beyond: float
-    """About which part of all rows lies beyond it."""
-    people: int
-    """How many people have more, at most, with 95 % probability."""
-    weight: float
-    """How many people with so many rows weigh as much as all people do."""
-
-
-def best_bound(
-    people: npt.NDArray[np.int64],
-    *,
-    scale: float,
-    groups: int,
-    noise: float,
-    counts: bool,
-    quotients: bool,
-    norm: int = 1,
-) -> FoundBound:
-    r"""The number of rows with the least expected error, from a noisy histogram of people by their number of rows.
-
-    Everything is relative to the size of a group. Noise in n cells errs by :math:`\sqrt n\,\sigma R`; a count has
-    about two of them, a quotient about half of one. Counts and sums also err by the rows taken away, which no interval
-    tells, so that is weighted twice. A quotient such as a mean loses no rows, but weighs them unequally: with a spread
-    of a quarter of its range it errs by a quarter of :math:`\sqrt{\sum w^2/(\sum w)^2 - 1/n}`, and by what people with
-    many rows differ from others.
-
-    Sums of neighbouring buckets tell where people end: one bucket that holds few of them may be noise, and four that
-    do are not. Beyond the last of these nobody is seen, and for
-    counts the next two buckets are taken to hold as many as noise may well hide.
-
-    Args:
-        people: noisy numbers of people, by :data:`EDGES`.
-        scale: the scale of the Laplace noise on them.
-        groups: among how many groups the rows are spread.
-        noise: the standard deviation of one cell, for a person who weighs one.
-        counts: whether numbers of rows, sums or histograms are asked.
-        quotients: whether means or other quotients are asked.
-        norm: 2 where noise grows with the root of the bound: each of what is counted is in a cell of its own, and the
-            noise is for the L2 norm.
-
-    >>> people = np.zeros(len(EDGES), np.int64)
-    >>> people[EDGES.index(2)], people[EDGES.index(64)] = 100_000, 10_000
-    >>> found = best_bound(people, scale=20, groups=10, noise=1.4, counts=True, quotients=False)
-    >>> found.rows, found.beyond, found.people
-    (91, 0.0, 242)
-    >>> best_bound(people // 200, scale=20, groups=10, noise=1.4, counts=True, quotients=False).rows
-    4
-    """
-    rows = np.array([(low + 1 + high) / 2 for low, high in itertools.pairwise((0, *EDGES))])  # in the middle of each
-    numbers, end = _people(people, scale)
-    unseen = np.zeros(len(EDGES))
-    unseen[end : end + 2] = 2 * scale
-    total = max(1.0, float((numbers * rows).sum()))
-    errors, beyond, full = [], [], []
-    for bound in EDGES:
-        weights = np.minimum(1.0, bound / rows)
-        kept = max(1.0, float((numbers * rows * weights).sum()))
-        lost = max(0.0, 1 - kept / total)
-        spread = noise * bound ** (1 / norm) * groups / kept
-        error = 0.0
-        if counts:
-            missed = lost + float((unseen * rows * (1 - weights)).sum()) / total
-            error += math.hypot(math.sqrt(2) * spread, 2 * missed)
-        if quotients:
-            uneven = float((numbers * rows * weights**2).sum()) / kept**2 - 1 / total
-            apart = _SPREAD * math.hypot(math.sqrt(max(0.0, uneven) * groups), _RELATED * lost)
-            error += math.hypot(math.sqrt(0.5) * spread, apart)
-        errors.append(error)
-        beyond.append(lost)
-        full.append(kept / bound)
-    best = int(np.argmin(errors))
-    above = people[best + 1 :]
-    most = float(above.sum()) + _ONE_SIDED * scale * math.sqrt(2 * len(above))
-    return FoundBound(EDGES[best], beyond[best], max(0, math.ceil(most)), full[best])
-
-
-def _people(noisy: npt.NDArray[np.int64], scale: float) -> tuple[npt.NDArray[np.float64], int]:
-    """The numbers of people behind a noisy histogram, and the bucket where they end.
-
-    A bucket, or two, four or eight of them in a row, hold people if noise alone would hardly ever give so many: with
-    probability 1/400 for all single ones together, and 4.5 standard deviations for the others.
-    """
-    end = 0
-    for length in (1, 2, 4, 8):
-        limit = scale * (math.log(200 * len(EDGES)) if length == 1 else 4.5 * math.sqrt(2 * length))
-        for start in range(end, len(EDGES) - length + 1):
-            if noisy[start : start + length].sum() > limit:
-                end = start + length
-    for length in (1, 2, 4):  # next to them, less is enough: a bucket too many costs little
-        if noisy[end : end + length].sum() > _NEARBY * scale * math.sqrt(2 * length):
-            end = min(end + length, len(EDGES))
-    tails = noisy[:end][::-1].astype(np.float64).cumsum()  # how many have more rows than a bucket begins with
-    above = np.maximum.accumulate(np.maximum(tails, 0.0))
-    numbers = np.zeros(len(EDGES))
-    numbers[:end] = np.diff(above, prepend=0.0)[::-1]
-    return numbers, end
 
 
 def naming(opened: Source, name: str) -> Source:

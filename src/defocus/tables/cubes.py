@@ -11,8 +11,7 @@ from defocus.answers import AnswerColumn, Effect, Preview, PreviewColumn, Releas
 from defocus.answers.rules import rules_of
 from defocus.engines.schema import Column
 from defocus.errors import InvalidParameterError, NotDeclaredError, Number, whole
-from defocus.ledger import Ledger, Receipt
-from defocus.ledger.declarations import allowed
+from defocus.ledger import Ledger, PlannedNoise, Receipt
 from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
 from defocus.release.charge import spendable
@@ -90,7 +89,7 @@ class Cube:
         steps = f"; {'; '.join(self.rows.words)}" if self.rows.words else ""
         return f"number of rows, by all combinations of at most {min(self.ways, len(self.columns))} of {names}{steps}"
 
-    def plan(self, *, epsilon: Number, delta: Number | None = None) -> workloads.Plan:
+    def plan(self, *, epsilon: Number | None = None, delta: Number | None = None) -> workloads.Plan:
         """What is measured, how exact the counts will be, and what else could have been measured."""
         wanted = workloads.marginals(self._sizes, up_to=min(self.ways, len(self.columns)))
         weight = _GRID * ((self.ledger.unit.per_person or 1) if self.bound is None else self.bound.total)
@@ -98,7 +97,7 @@ class Cube:
             wanted, epsilon=epsilon, delta=delta, unit=self.ledger.unit, contribution=weight, total=_GRID * _ROWS
         )
 
-    def preview(self, *, epsilon: Number, delta: Number | None = None) -> Preview:
+    def preview(self, *, epsilon: Number | None = None, delta: Number | None = None) -> Preview:
         """How exact the counts would be and what they would cost. Free: no row is looked at."""
         planned = self.plan(epsilon=epsilon, delta=delta)
         half = float(np.sqrt(np.mean(np.square(planned.intervals(0.95))))) / _GRID
@@ -116,7 +115,7 @@ class Cube:
     def release(
         self,
         *,
-        epsilon: Number,
+        epsilon: Number | None = None,
         delta: Number | None = None,
         purpose: str | None = None,
         who: str | None = None,
@@ -137,13 +136,14 @@ class Cube:
             layout = self._layout(planned)
             keys, labels = layout.keys()
             rules, counts = (*self._rules(), *labels), (count.taken(layout.order()),)
-            return answered(keys, counts, self.question, receipt, rules, ordered=True, asked=asked)
+            plan = (PlannedNoise("cube", planned.event),)
+            return answered(keys, counts, self.question, receipt, rules, ordered=True, asked=asked, plan=plan)
 
         return perform(
             planned.event,
             compute,
             ledger=self.ledger,
-            purpose=allowed(purpose, self.ledger.purposes, self.question),
+            purpose=self.ledger.purpose_of(purpose, self.question),
             description=self.question[:400],
             written=to_record,
             read=from_record,

@@ -67,6 +67,9 @@ def check(dataset: Dataset) -> Checked:
     for group, tables in (("public", dataset.public), ("private", dataset.private)):
         for name, other in tables.items():
             problems += [f"[{group}.{name}] {problem}" for problem in _problems(dataset, other, other.unit, notes)]
+    if dataset.consent is not None:
+        consents = dataset.consent
+        problems += [f"[consent] {problem}" for problem in _problems(dataset, consents, consents.unit, notes)]
     return Checked(problems, [] if problems else notes)
 
 

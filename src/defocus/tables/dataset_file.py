@@ -194,6 +194,8 @@ class OtherTable:
     table: str | None = None
     unit: str | None = None
     columns: Mapping[str, Facts] = field(default_factory=dict)
+    purpose: str | None = None
+    """Of a table of consents: the column that names the purpose."""
 
 
 @final
@@ -224,6 +226,8 @@ class Dataset:
     columns: Mapping[str, Facts] = field(default_factory=dict)
     public: Mapping[str, OtherTable] = field(default_factory=dict)
     private: Mapping[str, OtherTable] = field(default_factory=dict)
+    consent: OtherTable | None = None
+    """Who consents to which purpose."""
     file: Path = field(default=Path("defocus.toml"), compare=False)
     """Where all that is written."""
 
@@ -276,7 +280,7 @@ def parsed(text: str, *, file: Path = Path("defocus.toml")) -> Dataset:
     """The dataset that the text of a ``file`` describes; paths are seen from there."""
     top = parse(text.replace("\r\n", "\n")).only(
         *("name", "data", "table", "engine", "unit", "budget", "ledger", "anchor_file", "bound", "purposes"),
-        *("columns", "public", "private", "parts"),
+        *("columns", "public", "private", "consent", "parts"),
     )
     name = top.word("name")
     if name is None or not _NAME.fullmatch(name):
@@ -297,6 +301,7 @@ def parsed(text: str, *, file: Path = Path("defocus.toml")) -> Dataset:
         columns=_columns(top),
         public={key: _other(key, one) for key, one in top.sections("public")},
         private={key: _other(key, one, unit) for key, one in top.sections("private")},
+        consent=_other("consent", top.section("consent"), unit) if "consent" in top else None,
         file=file,
     )
 
@@ -362,7 +367,8 @@ def _bound(section: Section, unit: Unit) -> Bound | None:
 
 def _other(name: str, section: Section, protected: Unit | None = None) -> OtherTable:
     """A public table, or a private one about the people who are ``protected``."""
-    section.only("data", "table", "columns", *(["unit"] if protected else []))
+    consent = section.path == ("consent",)
+    section.only("data", "table", "columns", *(["unit"] if protected else []), *(["purpose"] if consent else []))
     if not _NAME.fullmatch(name):
         section.refuse(None, "The name of a table must be letters, digits, - and _", "rename the section.")
     unit = section.word("unit")
@@ -374,7 +380,7 @@ def _other(name: str, section: Section, protected: Unit | None = None) -> OtherT
         )
     if protected and unit is None:
         section.refuse(None, "It is not said which column names the person in this table", 'write unit = "patient_id".')
-    return OtherTable(_data(section), section.word("table"), unit, _columns(section))
+    return OtherTable(_data(section), section.word("table"), unit, _columns(section), section.word("purpose"))
 
 
 def _columns(section: Section) -> dict[str, Facts]:

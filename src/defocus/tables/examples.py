@@ -15,9 +15,9 @@ from defocus.ledger import Ledger
 from defocus.privacy.units import Unit
 from defocus.tables.rows import Rows
 
-__all__ = ["Examples", "examples_of"]
+__all__ = ["TYPES", "Examples", "examples_of"]
 
-_TYPES = {
+TYPES = {
     Kind.BOOLEAN: pa.bool_(),
     Kind.INTEGER: pa.int64(),
     Kind.NUMBER: pa.float64(),
@@ -102,7 +102,7 @@ class Examples:
         places |= {} if self.rows.unit is None else {"u": self.rows.unit}
         read = self.rows.engine.run(self.rows.select([named(column(name), place) for place, name in places.items()]))
         columns = [
-            read.column(place).cast(_TYPES[self.rows.schema[name].kind], safe=False)
+            read.column(place).cast(TYPES[self.rows.schema[name].kind], safe=False)
             for place, name in enumerate(places.values())
         ]
         table = pa.table(columns, names=list(places)).sort_by([(place, "ascending") for place in places])

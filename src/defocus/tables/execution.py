@@ -23,23 +23,22 @@ from sqlglot import exp
 
 from defocus.answers.columns import AnswerColumn, brief
 from defocus.answers.rules import Effect, Rule
-from defocus.engines.engine import integers
 from defocus.engines.syntax import column, named
 from defocus.errors import InvalidParameterError
 from defocus.mechanisms import Gaussian, PartitionSelection
 from defocus.mechanisms.ranges import FoundRange
 from defocus.noise import Bits
-from defocus.privacy.numbers import at_least
 from defocus.tables.bias import Bias
-from defocus.tables.contribution import DEFAULT_ROWS, EDGES, Bound, FoundBound, best_bound, people_weight
+from defocus.tables.contribution import DEFAULT_ROWS, Bound, people_weight
 from defocus.tables.distinct_values import Distinct, FoundValues
+from defocus.tables.found_bound import EDGES, FoundBound, best_bound
 from defocus.tables.grouping_sets import GroupingSets, Layout, whole_counts
 from defocus.tables.keys import EVERYTHING, Keys, StoredKeys
 from defocus.tables.measurement import Exact, Measuring, Statement
 from defocus.tables.noise import CellNoise
 from defocus.tables.planner import Plan
 from defocus.tables.rows import Rows
-from defocus.tables.weights import Groups, RowSampler, published
+from defocus.tables.weights import AMONG_KEYS, Groups, RowSampler, first_of_range, published
 
 __all__ = ["Run", "rehearse", "statements"]
 
@@ -59,8 +58,8 @@ class Run:
     bias: Bias | None = None
     among: Keys | None = None
     """Where keys are found, those columns of them that were named."""
-    weight: float | None = None
-    """How many people who weigh most weigh as much as all do, where that was found."""
+    found: FoundBound | None = None
+    """The number of rows of one person that count, where it was found."""
     sets: GroupingSets | None = None
     layout: Layout | None = None
     """The groups of all sets; None where the keys are yet to be found."""
@@ -92,6 +91,7 @@ class Run:
         plan, measurements = self.plan, self.plan.arrangement
         measuring = Measuring(groups, plan.grid, self.chance.of("sums"), self.progress)
         found = self._ranges(groups)
+        bias = (self.bias or Bias()).of_ranges(found, dict(measurements.aggregates))
         ranges = {text: (each.low, each.high) for text, each in found.items()}
         splits = [split.found(ranges) for split in measurements.splits]
         exact = measuring.cells(splits) if splits else []
@@ -118,8 +118,8 @@ class Run:
             counts = whole[place]
             if counts is not None:
                 column = whole_counts(column, counts)
-            if self.bias is not None:
-                column = self.bias.widened(column, statistic, splits[place], noisy[place])
+            if bias != Bias():
+                column = bias.widened(column, statistic, splits[place], noisy[place])
             columns[name] = [column]
         for name, aggregate in measurements.apart:
             apart = replace(measuring, grid=plan.grid_of(aggregate), chance=self.chance.of(f"column {name}"))
@@ -133,10 +133,10 @@ class Run:
         for name, each in measurements.aggregates:
             if any(argument.find and argument.text in unseen for argument in each.arguments):
                 columns[name] = [_nothing(column) for column in columns[name]]
-        said += [self._cut(text, bounds) for text, bounds in found.items()]
+        said += [self._cut(text, bounds, bias) for text, bounds in found.items()]
         return keys, tuple(measurements.in_order(columns)), tuple(said)
 
-    def _cut(self, text: str, found: FoundRange) -> Rule:
+    def _cut(self, text: str, found: FoundRange, bias: Bias) -> Rule:
         """The bounds that were found, in words, and what they do to the numbers."""
         if not found.seen:
             few = f"no bounds were found for {text}: too few people, or values too far apart; declare bounds"
@@ -146,7 +146,8 @@ class Run:
         if found.outside > _MANY_BEYOND:
             most = "how many lie beyond is not known"
         said = f"values of {text} beyond {found.low:g} and {found.high:g}, bounds that were found privately, are cut"
-        return Rule(f"{said}: {most}", (self.bias or Bias()).of(text))
+        held = "; intervals hold that, if what lies beyond is twice its bound on average" if text in bias.ranges else ""
+        return Rule(f"{said}: {most}{held}", bias.of(text))
 
     def _placed(self, keys: Keys, noise: CellNoise) -> tuple[Keys, tuple[AnswerColumn, ...], tuple[str, ...]]:
         """The answer where people are counted in as many groups as a noisy histogram suggests.
@@ -172,6 +173,7 @@ class Run:
             counts=True,
             quotients=False,
             norm=norm,
+            most=keys.number,
         )
         most = min(best.rows, max(1, grid >> 8))
         plan = replace(self.plan, people_grid=people_weight(grid, most, norm), memberships=None)
@@ -185,10 +187,7 @@ class Run:
             return ()
         groups = f"{most} group{'' if most == 1 else 's'}, a bound that was found privately"
         said = f"where people are counted, one {self.rows.unit} counts in at most {groups}"
-        beyond = f"at most {best.people} people are in more"
-        less = (
-            beyond if best.beyond < _HARDLY else f"about {100 * best.beyond:.0f} % of all pairs lie beyond it; {beyond}"
-        )
+        less = f"up to {brief(100 * best.missing)} % of all pairs lie beyond it"
         return (Rule(f"{said}; {less}", Effect.BOUND),)
 
     def _bounded(self, keys: Keys, noise: CellNoise) -> tuple[Keys, tuple[AnswerColumn, ...], tuple[str, ...]]:
@@ -198,8 +197,11 @@ class Run:
         keys, columns, bounds = run.answer(keys)
         return keys, columns, (rule, *bounds)
 
-    def settled(self, number: int, groups: Groups, noise: CellNoise) -> "tuple[Run, Rule]":
-        """The run with the bound that is found for this ``number`` of groups, and what to say about it."""
+    def settled(self, number: int, groups: Groups, noise: CellNoise, *, held: bool = True) -> "tuple[Run, Rule]":
+        """The run with the bound that is found for this ``number`` of groups, and what to say about it.
+
+        What lies beyond it is ``held`` by intervals, unless they are the same for all groups.
+        """
         exact = Measuring(groups, self.plan.grid, self.chance, self.progress).contributions(EDGES)
         quotients = [aggregate.quotient for _, aggregate in self.plan.arrangement.aggregates]
         person = self.plan.grid * DEFAULT_ROWS
@@ -215,8 +217,10 @@ class Run:
         # In how many groups people are counted was planned, so the number of rows found must not change it.
         most = None if self.bound is None else self.bound.people_in
         plan = replace(self.plan, grid=person // rows, contributions=None)
-        run = replace(self, plan=plan, bound=Bound(rows=rows, groups=most), weight=best.weight)
-        return run, Rule(_found(rows, best, self.rows.unit), (self.bias or Bias()).of_rows)
+        best = replace(best, rows=rows, weight=best.weight * best.rows / rows)
+        bias = (self.bias or Bias()).of_found(best) if held else self.bias
+        run = replace(self, plan=plan, bound=Bound(rows=rows, groups=most), found=best, bias=bias)
+        return run, Rule(_found(best, self.rows.unit, held=held), (bias or Bias()).of_rows)
 
     def _ranges(self, groups: Groups) -> dict[str, FoundRange]:
         """Bounds for the columns that have none, from everybody's rows."""
@@ -225,7 +229,7 @@ class Run:
             chance = self.chance.of(f"bounds of {text}")
             everybody = Measuring(groups, self.plan.grid, chance, self.progress).everybody()
             noisy = finding.add(everybody.spread(text, finding), self.bits)
-            people = self.weight or sum(noisy) / everybody.grid
+            people = self.found.weight if self.found is not None else sum(noisy) / everybody.grid
             noise = max((math.sqrt(cell.variance) / everybody.grid for cell in self.plan.splits), default=0.0)
             # About what a mean of values in a range of one errs by, in a group of middling size.
             error = math.sqrt(0.5) * noise * groups.keys.number / max(1.0, people)
@@ -233,16 +237,13 @@ class Run:
         return ranges
 
     def _found_keys(self) -> Keys:
-        """The keys that enough people have, each beside all that were named. Which others there are is forgotten."""
+        """The keys that enough people have, each beside all that were named."""
         sought = _sought(self.by, self.among)
         anything = Groups(self.rows, sought, EVERYTHING, None, self.bound)
-        select = Measuring(anything, self.plan.grid, self.chance).keys_sql()
-        table = self.rows.engine.run(select, progress=self.progress)
         selection = self.plan.selection
         assert isinstance(selection, PartitionSelection)  # noqa: S101  # planned whenever no keys are given
-        numbers = integers(table["n"])
-        kept = selection.keep(numbers, self.bits) if len(numbers) else np.zeros(0, np.bool_)
-        found = table.select(range(len(sought))).filter(pa.array(kept)).rename_columns(list(sought))
+        measuring = Measuring(anything, self.plan.grid, self.chance, self.progress)
+        found = measuring.found_keys(selection, self.bits).rename_columns(list(sought))
         if self.among is None:
             return Keys(found)
         named = self.among.table
@@ -271,15 +272,14 @@ def _nothing(column: AnswerColumn) -> AnswerColumn:
     return replace(column, values=unknown, errors=unknown, low=-endless, high=endless)
 
 
-def _found(rows: int, best: FoundBound, unit: str | None) -> str:
+def _found(best: FoundBound, unit: str | None, *, held: bool) -> str:
     """The bound that was found, in words, and what it may do to the numbers: few people with very many rows hide."""
-    said = f"one {unit} counts with at most {rows} row{'' if rows == 1 else 's'}, a bound that was found privately"
+    rows = f"{best.rows} row{'' if best.rows == 1 else 's'}"
+    said = f"one {unit} counts with at most {rows}, a bound that was found privately"
     if best.beyond >= _HARDLY:
         said += f"; about {100 * best.beyond:.0f} % of the rows that show lie beyond it and count with less weight"
-    if not best.people:
-        return f"{said}; nobody seems to have more"
-    twice = at_least(100 * best.people / (best.people + best.weight), 1)
-    return f"{said}; up to {best.people} people (95 %) may have more: twice as many each would be {twice} % of all rows"
+    most = f"up to {brief(100 * best.missing)} % of all rows, if people thin out beyond the bound as they do up to it"
+    return f"{said}; intervals hold what lies beyond it, {most}" if held else f"{said}; beyond it lie {most}"
 
 
 def _some(bound: Bound | None) -> Bound:
@@ -346,13 +346,14 @@ def statements(
     """
     several = range(1 if bound is None else min(bound.people_in, _MANY) + 1)
     shown = keys if keys is not None else Keys(pa.table(dict.fromkeys(by, several)))
-    table = exp.to_table(_KEYS) if by else None
+    first = first_of_range(keys) if isinstance(keys, Keys) else None
+    table = exp.to_table(_KEYS) if by and first is None else None
     sought = _sought(by, among) if keys is None else ()
     called = {"unit": rows.unit or "row", "g": "group", "b": "bucket", "v0": "value"}
     reader = _Reader({**called, **{f"k{i}": name for i, name in enumerate(sought)}})
     return tuple(
         Statement(purpose, rows.engine.written(select), tuple(reader.work(select)))
-        for purpose, select in _selects(plan, Groups(rows, by, shown, table, bound), find_keys=sought)
+        for purpose, select in _selects(plan, Groups(rows, by, shown, table, bound, first), find_keys=sought)
     )
 
 
@@ -413,6 +414,9 @@ class _Reader:
         windows = [window for part in select.expressions for window in part.find_all(exp.Window)]
         for names in dict.fromkeys(self._names(window.args.get("partition_by") or []) for window in windows):
             yield f"bring the rows of each {names} together"
+        where = select.args.get("where")
+        if where is not None and any(AMONG_KEYS in part.meta for part in where.find_all(exp.Between)):
+            yield "keep the rows of the public keys"
         for join in select.args.get("joins") or ():
             if _is_keys(join):
                 yield "keep the rows of the public keys, which are sent along"

@@ -446,9 +446,41 @@ def _shared(
     errors, number = (_on_marginals(sizes, sets), len(sets)) if sets else (_on_levels(sizes, exact), len(sizes) - exact)
     needed = [i for i, one in enumerate(sets) if not any(set(one) < set(other) for other in sets)] or [number - 1]
     parts = given[exact:] if given is not None else shares(errors, number, needed=needed, power=power)
+    if given is None and not sets:
+        parts = _no_worse(np.array(parts), errors, _top_down(sizes, exact, number**power), power)
     with np.errstate(divide="ignore"):
         typical = float(np.mean(errors(np.array(parts) ** -power)))
     return (0.0,) * exact + parts, typical
+
+
+def _no_worse(best: _Floats, errors: Callable[[_Floats], _Floats], limits: _Floats, power: float) -> tuple[float, ...]:
+    """The parts that are nearest to the best ones, between these and even parts, with which no level errs by more."""
+    even, low, high = np.full(len(best), 1 / len(best)), 0.0, 1.0
+
+    def fits(weight: float) -> bool:
+        with np.errstate(divide="ignore"):
+            found = errors((weight * best + (1 - weight) * even) ** -power)
+        return bool((found[-len(limits) :] <= limits).all())
+
+    if not fits(1.0):
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if fits(middle) else (low, middle)
+    else:
+        low = 1.0
+    return tuple((low * best + (1 - low) * even).tolist())
+
+
+def _top_down(sizes: tuple[int, ...], exact: int, variance: float) -> _Floats:
+    """The mean variance of each noisy level where every parent divides its count by the noise of its children alone."""
+    found = [0.0] if exact else [variance]
+    for above, below in itertools.pairwise(sizes[max(0, exact - 1) :]):
+        branch = below / above
+        found.append(variance * (1 - 1 / branch) + found[-1] / branch**2)
+    return np.array(found[1:] if exact else found)
+
+
+_HALVINGS = 30
 
 
 def _on_levels(sizes: tuple[int, ...], exact: int) -> Callable[[_Floats], _Floats]:

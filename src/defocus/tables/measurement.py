@@ -15,7 +15,9 @@ from sqlglot import exp
 
 from defocus.engines.engine import integers
 from defocus.engines.syntax import BIGINT, DOUBLE, column, decimal, mild, named, sub, typed, whole
+from defocus.mechanisms.partition_selection import PartitionSelection
 from defocus.mechanisms.ranges import RangeFinding
+from defocus.noise import Bits
 from defocus.tables.contribution import Bound
 from defocus.tables.keys import EVERYTHING
 from defocus.tables.splits import Argument, Split
@@ -78,6 +80,13 @@ class Measuring:
             .group_by(*map(column, keys), copy=False)
         )
 
+    def found_keys(self, selection: PartitionSelection, bits: Bits) -> pa.Table:
+        """The keys that enough people have, in columns k0, k1 and so on. Which others there are is forgotten."""
+        table = self._run(self.keys_sql())
+        numbers = integers(table["n"])
+        kept = selection.keep(numbers, bits) if len(numbers) else np.zeros(0, np.bool_)
+        return table.select(range(len(self.groups.by))).filter(pa.array(kept))
+
     def contributions(self, edges: Sequence[int], *, groups: bool = False) -> Exact:
         """How many people have more rows than one edge and at most the next; the last counts all others.
 
@@ -102,7 +111,7 @@ class Measuring:
         place = exp.case()
         for i, edge in enumerate(edges[:-1]):
             place = place.when(exp.LTE(this=column("n"), expression=whole(edge)), exp.Literal.number(i), copy=False)
-        bucket = typed(place.else_(exp.Literal.number(len(edges) - 1)), BIGINT)
+        bucket = typed(place.else_(exp.Literal.number(len(edges) - 1), copy=False), BIGINT)
         placed = exp.select(named(bucket, "b")).from_(sub(people, "n"), copy=False)
         return (
             exp.select(column("b"), named(number.copy(), "s"))
@@ -144,7 +153,7 @@ class Measuring:
         place = exp.case()
         for i, number in enumerate(numbers):
             place = place.when(exp.LTE(this=column("n"), expression=whole(number)), exp.Literal.number(i), copy=False)
-        placed = exp.select(column("g"), named(typed(place.else_(exp.null()), BIGINT), "b"))
+        placed = exp.select(column("g"), named(typed(place.else_(exp.null(), copy=False), BIGINT), "b"))
         return (
             exp.select(column("g"), column("b"), named(exp.Count(this=exp.Star(), big_int=True), "s"))
             .from_(sub(placed.from_(sub(first, "b"), copy=False), "c"), copy=False)
@@ -164,10 +173,11 @@ class Measuring:
 
     def buckets_sql(self, value: Argument, number: int) -> exp.Select:
         """The weight of each group in equal buckets between the bounds of a value; missing values are left out."""
-        scaled = value.scaled(value.number(self.groups.rows.values(value.text)))
+        given = value.number(self.groups.rows.values(value.text))
+        scaled = value.scaled(given)
         bucket = exp.Floor(this=mild(exp.Mul(this=exp.paren(scaled), expression=decimal(float(number)))))
         place = exp.Least(this=typed(bucket, BIGINT), expressions=[whole(number - 1)], ignore_nulls=True)
-        return self._histogram_sql(exp.case().when(scaled.copy().is_(exp.null()), exp.null()).else_(place))
+        return self._histogram_sql(exp.case().when(given.is_(exp.null()), exp.null()).else_(place))
 
     def between_sql(self, text: str, edges: Sequence[float]) -> exp.Select:
         """The weight of each group between neighbouring edges."""
@@ -197,7 +207,7 @@ class Measuring:
         if "b" not in table.column_names:
             return self._column(table, "s")[:, None]
         counts = np.zeros((self.groups.keys.number, cells), np.int64)
-        counts[integers(table["g"]), integers(table["b"])] = integers(table["s"])
+        counts[self.groups.places(table), integers(table["b"])] = integers(table["s"])
         return counts
 
     def _histogram_sql(self, place: exp.Expression) -> exp.Select:
@@ -217,7 +227,7 @@ class Measuring:
 
     def _column(self, table: pa.Table, name: str) -> Exact:
         sums = np.zeros(self.groups.keys.number, np.int64)
-        sums[integers(table["g"])] = integers(table[name])
+        sums[self.groups.places(table)] = integers(table[name])
         return sums
 
 

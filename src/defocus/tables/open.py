@@ -21,8 +21,10 @@ from defocus.ledger.identity import identity
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import Unit
 from defocus.tables import dataset_file
+from defocus.tables.consent import PURPOSE, Consent
 from defocus.tables.contribution import Bound, fitting, naming
 from defocus.tables.dataset_check import open_dataset
+from defocus.tables.dataset_file import OtherTable
 from defocus.tables.hierarchy import Invariants, checked_invariants
 from defocus.tables.parts import Declared, divided, in_ledger, in_periods
 from defocus.tables.rows import Rows
@@ -45,6 +47,7 @@ def open(  # noqa: A001  # reads as dp.open
     purposes: str | Sequence[str] | None = None,
     private: Mapping[str, Any] | None = None,
     public: Mapping[str, Any] | None = None,
+    consent: Any = None,
     parts: str | Declared | None = None,
     invariants: Invariants | None = None,
     anchor_file: str | Path | None = None,
@@ -58,7 +61,8 @@ def open(  # noqa: A001  # reads as dp.open
     Args:
         data: a path, a glob or a list of Parquet or CSV files; a DuckDB file or connection, a Spark session, or the
             address of a PostgreSQL or MariaDB database (``postgresql://…``, ``mysql://…``), with ``table=``; a pandas,
-            polars, Arrow or Spark table; or a dataset file, ``defocus.toml``, which says all the rest.
+            polars, Arrow or Spark table; or a dataset file, ``defocus.toml``, which says all the rest, or what was read
+            of one.
         unit: what one person is: ``dp.user("patient_id")``, or ``dp.rows()`` where each row is one; or what one
             person has in one period, ``dp.user("patient_id", period="month", of="day")``, each with the whole budget.
         budget: how much may ever be lost about one of them, by all releases together.
@@ -77,6 +81,9 @@ def open(  # noqa: A001  # reads as dp.open
             without the rule, or without Defocus. Let them reach a service that asks, and not the data.
         private: other tables about the same people, by name, which can be joined on the person.
         public: public tables, by name, which can be joined on anything.
+        consent: a table of who consents to which purpose, with the column that names the person and one called
+            ``purpose``. Questions are then asked of :meth:`Table.for_purpose`, and are about those who consent when
+            they are released.
         parts: the column that divides the table, such as its day: then :meth:`Table.part` asks about one part, which
             is charged alone where each unit is in one part only. Rows and events that are added or removed are; of
             people it must be declared, ``dp.parts("hospital", people="in one part")``.
@@ -103,9 +110,11 @@ def open(  # noqa: A001  # reads as dp.open
     >>> visits.close()
     >>> home.cleanup()
     """
-    if isinstance(data, str | Path) and Path(data).suffix.lower() == ".toml" and not is_address(data):
+    filed = isinstance(data, dataset_file.Dataset)
+    if filed or (isinstance(data, str | Path) and Path(data).suffix.lower() == ".toml" and not is_address(data)):
         said = {"unit": unit, "budget": budget, "name": name, "table": table, "columns": columns, "types": types}
         more = {"bound": bound, "purposes": purposes, "private": private, "public": public, "anchor_file": anchor_file}
+        more["consent"] = consent
         twice = [
             key
             for key, value in {**said, **more, "parts": parts, "invariants": invariants}.items()
@@ -116,13 +125,14 @@ def open(  # noqa: A001  # reads as dp.open
                 f"{', '.join(twice)} cannot be given beside a dataset file, which says it.", fix="write it in the file."
             )
         settings = {"engine": engine, "memory": memory, "threads": threads, "progress": progress}
-        return _from_file(dataset_file.read(data), ledger, settings)
+        return _from_file(data if filed else dataset_file.read(data), ledger, settings)
     check_kinds(budget=budget, unit=unit)
     wanted = purposes_of(purposes)
     settings = {"engine": engine, "memory": memory, "threads": threads, "progress": progress}
     first = partial(source, data, table=table, types=types, **settings)
     with ExitStack() as undo:
-        sources = _sources([first, *(partial(source, one) for one in (private or {}).values())], memory, threads)
+        beside = [*(private or {}).values(), *([] if consent is None else [consent])]
+        sources = _sources([first, *(partial(source, one) for one in beside)], memory, threads)
         undo.callback(sources[0].engine.close)
         sources[0] = replace(sources[0], schema=sources[0].schema.declare(columns or {}))
         called = name if name is not None else _called(sources[0], ledger)
@@ -139,6 +149,7 @@ def open(  # noqa: A001  # reads as dp.open
             private=dict.fromkeys(private or ()),
             joined={key: identity(one) for key, one in (private or {}).items()},
             public=dict(public or {}),
+            consent=None if consent is None else OtherTable(()),
             parts=parts,
         )
         opened = replace(_table(facts, sources), invariants=checked_invariants(invariants))
@@ -167,6 +178,8 @@ class _Said:
     joined: Mapping[str, str | None] = field(default_factory=dict)
     """Which data those are."""
     public: Mapping[str, Any] = field(default_factory=dict)
+    consent: OtherTable | None = None
+    """Where consents are, which are the last source then, and what they call the person and the purpose."""
     parts: str | Declared | None = None
 
     @property
@@ -191,9 +204,10 @@ def _from_file(dataset: dataset_file.Dataset, ledger: Ledger | str | Path | None
         private={key: other.unit for key, other in dataset.private.items()},
         joined={key: identity(dataset.paths(other.data), other.table) for key, other in dataset.private.items()},
         public={key: _public(open_dataset(dataset, other)) for key, other in dataset.public.items()},
+        consent=dataset.consent,
         parts=dataset.parts,
     )
-    about = (None, *dataset.private.values())
+    about = (None, *dataset.private.values(), *([] if dataset.consent is None else [dataset.consent]))
     with ExitStack() as undo:
         sources = _sources(
             [partial(open_dataset, dataset, one, **settings) for one in about], settings["memory"], settings["threads"]
@@ -214,16 +228,11 @@ def _table(said: _Said, sources: Sequence[Source]) -> Table:
         assert unit is not None  # noqa: S101  # one of the two said it
         rows = _rows(sources[0], unit, None)
         rows = replace(rows, division=divided(said.parts, rows.schema, unit, sources[0].origin.files, sources[0].own))
-        if said.private and unit.period is not None:
-            raise InvalidParameterError(
-                f"This table protects {unit}, and another private table does not say in which {unit.period} a row is.",
-                fix="leave private tables out, or protect people without a period.",
-            )
-        if said.private and rows.unit is None:
-            raise InvalidParameterError(
-                f"This table protects {unit}, so no other private table is about the same people.",
-                fix='leave private tables out, or protect people: unit=dp.user("patient_id").',
-            )
+        _about_persons(said, rows, unit)
+        consent = None
+        if said.consent is not None:
+            *sources, last = sources
+            consent = Consent(_rows(last, unit, said.consent.unit), said.consent.purpose or PURPOSE)
         persons = zip(said.private.items(), sources[1:], strict=True)
         others = {
             key: replace(_rows(one, unit, person), words=(f"of the table {key}",)) for (key, person), one in persons
@@ -242,9 +251,26 @@ def _table(said: _Said, sources: Sequence[Source]) -> Table:
             contribution=said.bound,
             others=others,
             public=said.public,
+            consent=consent,
         )
         undo.pop_all()
     return opened
+
+
+def _about_persons(said: _Said, rows: Rows, unit: Unit) -> None:
+    """Refuse other tables about persons, and consents, where the table is not about persons as a whole."""
+    if not said.private and said.consent is None:
+        return
+    if unit.period is not None:
+        raise InvalidParameterError(
+            f"This table protects {unit}, and another private table does not say in which {unit.period} a row is.",
+            fix="leave private tables and consents out, or protect people without a period.",
+        )
+    if rows.unit is None:
+        raise InvalidParameterError(
+            f"This table protects {unit}, so no other private table is about the same people.",
+            fix='leave private tables and consents out, or protect people: unit=dp.user("patient_id").',
+        )
 
 
 def _book(said: _Said, undo: ExitStack, parts: Parts | None = None) -> Ledger:

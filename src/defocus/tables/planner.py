@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import TypeAlias, TypeVar, final
 
 from defocus.errors import CannotCalibrateError, InvalidParameterError, NotDeclaredError, Number
+from defocus.ledger import PlannedNoise
 from defocus.mechanisms import PartitionSelection, Quantiles, RangeFinding
 from defocus.privacy import calibrate
 from defocus.privacy.budgets import Budget
@@ -359,10 +360,25 @@ class Plan:
     @property
     def event(self) -> Event:
         """What the whole release owes."""
-        searched = [noise for noise in (self.contributions, self.memberships) if noise is not None]
-        sums = [noise for split in self.levels for noise in split if noise is not None] if self.levels else self.splits
-        parts = (*searched, *sums, *self.others.values(), *self.findings.values())
-        return compose([part.event for part in (*(() if self.selection is None else (self.selection,)), *parts)])
+        return compose([each.event for each in self.noise])
+
+    @property
+    def noise(self) -> tuple[PlannedNoise, ...]:
+        """The noise of every measurement. A grid that is found with the bound is not known beforehand."""
+        rows = None if self.contributions is not None else self.grid
+        searches = {"keys": self.selection, "rows of a person": self.contributions, "groups": self.memberships}
+        noises = [PlannedNoise(name, each.event) for name, each in searches.items() if each is not None]
+        for place, split in enumerate(self.splits):
+            if not self.levels:
+                noises.append(PlannedNoise(f"sums {place}", split.event, None if split.total else rows))
+            for number, level in enumerate(self.levels[place] if self.levels else ()):
+                noises += [] if level is None else [PlannedNoise(f"sums {place} of set {number}", level.event, rows)]
+        for name, aggregate in self.arrangement.apart:
+            how, found = self.others[name], self.memberships if aggregate.counts == "people" else self.contributions
+            grid = self.grid_of(aggregate) if isinstance(how, CellNoise) and found is None else None
+            sources = tuple(f"column {title}" for title in aggregate.titles(name))
+            noises.append(PlannedNoise(f"column {name}", how.event, grid, sources))
+        return (*noises, *(PlannedNoise(f"bounds of {text}", each.event) for text, each in self.findings.items()))
 
 
 def plan(
@@ -452,13 +468,11 @@ def _worded(how: CellNoise | FoundValues | Quantiles | Picks) -> str:
 def _for_contributions(arrangement: MeasurementPlan, keys: int | None) -> Fraction:
     """The share that finds out how many rows people have.
 
-    Rows of people who are not seen are missing in counts and sums, and no interval tells. With one group that is soon
-    more than the noise, so it is worth a quarter of the budget, and among many a tenth; in quotients it hardly matters.
+    Rows of people who are not seen are missing in counts and sums. With one group that is soon more than the noise, so
+    it is worth a quarter of the budget; among many, and for quotients, a tenth.
     """
     counts = not all(aggregate.quotient for _, aggregate in arrangement.aggregates)
-    if not counts:
-        return _CONTRIBUTIONS
-    return 2 * _CONTRIBUTIONS if keys is None else max(2 * _CONTRIBUTIONS, Fraction(1, 3 + keys))
+    return max(2 * _CONTRIBUTIONS, Fraction(1, 3 + keys)) if counts and keys is not None else 2 * _CONTRIBUTIONS
 
 
 def _finds_groups(arrangement: MeasurementPlan, bound: Bound | None, keys: int | None) -> bool:

@@ -12,7 +12,6 @@ from defocus.answers.progress import shown
 from defocus.answers.rules import rules_of
 from defocus.errors import InvalidParameterError, Number, in_range
 from defocus.ledger import Ledger, Receipt
-from defocus.ledger.declarations import allowed
 from defocus.mechanisms import PartitionSelection
 from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
@@ -22,7 +21,7 @@ from defocus.release.preview import previewed
 from defocus.tables import bulk
 from defocus.tables.answers import answered, from_record, to_record
 from defocus.tables.bias import Bias
-from defocus.tables.contribution import Bound
+from defocus.tables.contribution import DEFAULT_ROWS, Bound
 from defocus.tables.display import groups_words, question_page
 from defocus.tables.distinct_values import FoundValues
 from defocus.tables.execution import Run, rehearse, statements
@@ -126,7 +125,7 @@ class Query:
             raise InvalidParameterError("Tests and curves have intervals of their own.", fix="leave covering(…) out.")
         return replace(self, bias=Bias.declared(beyond, clipped, dict(self.arrangement.aggregates)))
 
-    def plan(self, *, epsilon: Number, delta: Number | None = None) -> Plan:
+    def plan(self, *, epsilon: Number | None = None, delta: Number | None = None) -> Plan:
         """Which measurements would be made, with which noise, and what the engine would be asked for. Free.
 
         The statements are made of public facts alone; how the engine goes about them is known to its owner.
@@ -136,7 +135,7 @@ class Query:
             planned, statements=statements(planned, self.rows, self.by, self.bound, self.keys, among=self.among)
         )
 
-    def _planned(self, epsilon: Number, delta: Number | None) -> Plan:
+    def _planned(self, epsilon: Number | None, delta: Number | None) -> Plan:
         if self.keys is None and not delta:
             raise keys_need_delta(self.ledger.remaining().delta)
         return plan(
@@ -150,7 +149,7 @@ class Query:
             levels=None if self.sets is None else self.sets.planned(self.layout),
         )
 
-    def preview(self, *, epsilon: Number, delta: Number | None = None) -> Preview:
+    def preview(self, *, epsilon: Number | None = None, delta: Number | None = None) -> Preview:
         """How exact each column would be and what it would cost. Free: no row is looked at."""
         planned = self._planned(epsilon, delta)
         columns = {
@@ -163,7 +162,7 @@ class Query:
             finest = None if self.layout is None else self._variances(planned, place)[-1]
             columns[name] = [statistic.foreseen(name, split, noise, planned.grid, finest)]
         ordered = self.arrangement.in_order(columns)
-        foretold = self._by_set(planned)
+        foretold = (*self._until_found(planned), *self._by_set(planned))
         if self.reading is not None:
             ordered, foretold = self.reading.foreseen(ordered, planned)
         return previewed(
@@ -182,6 +181,14 @@ class Query:
         assert self.layout is not None  # noqa: S101  # asked where keys are known
         return [float(each.mean()) for each in self.layout.variances(planned.levels[split], planned.grid)]
 
+    def _until_found(self, planned: Plan) -> tuple[str, ...]:
+        """For which bound errors are foretold, where it is yet to be found, and how they grow with it."""
+        if planned.contributions is None:
+            return ()
+        most = DEFAULT_ROWS if self.bound is None else self.bound.total
+        grow = f"10 times as large with {10 * most}, and 100 times with {100 * most}"
+        return (f"errors are foretold for {most} rows of one {self.rows.unit}; how many count is found: {grow}",)
+
     def _by_set(self, planned: Plan) -> tuple[str, ...]:
         """How exact counts are in each set of groups."""
         if self.sets is None:
@@ -199,7 +206,7 @@ class Query:
     def release(
         self,
         *,
-        epsilon: Number,
+        epsilon: Number | None = None,
         delta: Number | None = None,
         purpose: str | None = None,
         who: str | None = None,
@@ -220,7 +227,7 @@ class Query:
                 notebook shows a bar for what takes more than two seconds.
         """
         asked, planned = spendable(epsilon, delta, self.ledger), self._planned(epsilon, delta)
-        why = allowed(purpose, self.ledger.purposes, self.question)
+        why = self.ledger.purpose_of(purpose, self.question)
         drawn_from = bits_of(bits)
         words = self._rules(planned, found=True)
         known = in_memory(self.keys)
@@ -243,7 +250,8 @@ class Query:
             keys, columns, bounds = run.answer(known)
             rules, sets = (*words, *bounds), self.sets
             more: dict[str, Any] = {} if sets is None else {"ordered": True, "processing": sets.processing()}
-            answer = answered(keys.table, columns, self.question, receipt, rules, asked=asked, **more)
+            more |= {"asked": asked, "plan": planned.noise}
+            answer = answered(keys.table, columns, self.question, receipt, rules, **more)
             return answer if self.reading is None else self.reading.read(answer, planned)
 
         with shown(progress) as tell:
@@ -267,7 +275,7 @@ class Query:
         self,
         folder: str | Path,
         *,
-        epsilon: Number,
+        epsilon: Number | None = None,
         delta: Number | None = None,
         purpose: str | None = None,
         who: str | None = None,
@@ -301,7 +309,7 @@ class Query:
                 "Keys are found for all columns or for none in answers in files.", fix="give keys=None, or all keys."
             )
         bulk.answerable(planned, self.by, self.keys, self.bound)
-        why = allowed(purpose, self.ledger.purposes, self.question)
+        why = self.ledger.purpose_of(purpose, self.question)
         drawn_from, destination = bits_of(bits), bulk.Destination.of(folder)
         words = self._rules(planned, found=True)
 
@@ -428,8 +436,6 @@ def _bounding(rows: Rows, bound: Bound) -> str:
         return f"one {rows.unit} counts with at most {bound}; which ones is chosen at random"
     most = str(replace(bound, groups=None)) if bound.find or bound.rows is not None else str(bound)
     said = f"one {rows.unit} counts with at most {most}"
-    if bound.find:
-        said += f"; errors are those of {bound.total} rows until then, and grow with their number"
     return said + (f"; all rows of a {rows.unit} with more count, but with less weight" if bound.total > 1 else "")
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from defocus.answers import Answer, explanation, export, plots, tables
 from defocus.answers.columns import written
+from defocus.answers.page import document, section
 from defocus.errors import InvalidParameterError
 from defocus.ledger import Ledger
 from defocus.ledger.entries import CHARGE
@@ -15,21 +16,6 @@ from defocus.privacy.numbers import at_most
 
 __all__ = ["page", "report"]
 
-_STYLE = """
-:root{color-scheme:light dark;--ink:#222;--paper:#fff;--rule:#ddd;--accent:#1f6c64}
-@media(prefers-color-scheme:dark){:root{--ink:#e8e8e8;--paper:#14181b;--rule:#3a4147;--accent:#6fc4ba}}
-@media print{:root{--ink:#000;--paper:#fff;--rule:#bbb;--accent:#000}details>summary{list-style:none}}
-body{font:16px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem}
-body{color:var(--ink);background:var(--paper)}
-h1{font-size:1.7rem}h2{font-size:1.25rem;margin-top:2.5rem;border-top:1px solid var(--rule);padding-top:1rem}
-h1,h2,p,td,caption{overflow-wrap:anywhere}
-table{border-collapse:collapse;margin:1rem 0;font-variant-numeric:tabular-nums}caption{padding:.25rem 0}
-th,td{padding:.25rem .75rem;border-bottom:1px solid var(--rule);vertical-align:top}
-thead th{border-bottom:2px solid var(--accent)}
-img{max-width:100%;height:auto}details{margin:1rem 0}summary{cursor:pointer;color:var(--accent)}p{margin:.3rem 0}
-"""
-_WIDE, _NARROW = 760, 400
-"""How wide pictures are, in pixels: on most screens, and on narrow ones."""
 _MOST = 100
 """So many charges are listed at most."""
 
@@ -61,25 +47,10 @@ def page(answers: Answer | Iterable[Answer], *, title: str, ledger: Ledger | Non
     every = [answers] if isinstance(answers, Answer) else list(answers)
     if not all(isinstance(answer, Answer) for answer in every) or not (every or ledger):
         raise InvalidParameterError("A report is made of answers.", fix="pass what release() returned, one or several.")
-    parts = [_section(answer) for answer in every]
+    parts = [section(answer) for answer in every]
     if ledger is not None:
         parts.append(_budget(ledger))
-    return (
-        "<!DOCTYPE html>\n<html lang='en'><head><meta charset='utf-8'>"
-        "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'; img-src data:;"
-        " style-src 'unsafe-inline'\">"
-        f"<meta name='viewport' content='width=device-width,initial-scale=1'><title>{escape(title)}</title>"
-        f"<style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>{''.join(parts)}</body></html>\n"
-    )
-
-
-def _section(answer: Answer) -> str:
-    picture = answer.plot(width=_WIDE).tag(narrow=answer.plot(width=_NARROW))
-    heading = answer.question if answer.receipt is None else answer.receipt.purpose
-    return (
-        f"<h2>{escape(tables.line(heading))}</h2>{answer._repr_html_()}{picture}"
-        f"<details open><summary>What this means</summary>{answer.explain(html=True)}</details>"
-    )
+    return document(title, "".join(parts))
 
 
 def _budget(ledger: Ledger) -> str:

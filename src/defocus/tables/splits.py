@@ -146,19 +146,17 @@ class Argument:
     def scaled(self, number: exp.Expression) -> exp.Expression:
         """What :meth:`number` gave, in [0, 1], or NULL.
 
-        (v - low) is at most (high - low) after rounding, since rounding keeps order, so the quotient is at most 1.
+        Between the bounds (v - low) is at most (high - low) after rounding, since rounding keeps order, so the quotient
+        is at most 1. Where the value is NULL, no comparison holds and the quotient is NULL.
         """
         if self.low is None or self.high is None:
             return number.copy()
-        above = exp.Greatest(this=number.copy(), expressions=[decimal(self.low)], ignore_nulls=True)
-        clipped = exp.Least(this=above, expressions=[decimal(self.high)], ignore_nulls=True)
         usual = mild if self._is_usual else _as_it_is
-        distance = exp.paren(usual(exp.Sub(this=clipped, expression=decimal(self.low))))
+        distance = exp.paren(usual(exp.Sub(this=number.copy(), expression=decimal(self.low))))
         share = usual(exp.Div(this=distance, expression=decimal(self.width)))
-        if self.missing is not None:
-            return share
-        # Engines leave NULL out of LEAST and GREATEST, so it is said again.
-        return exp.case().when(number.copy().is_(exp.null()), exp.null()).else_(share)
+        below = exp.LT(this=number.copy(), expression=decimal(self.low))
+        above = exp.GT(this=number.copy(), expression=decimal(self.high))
+        return exp.case().when(below, decimal(0.0)).when(above, decimal(1.0)).else_(share)
 
 
 @final

@@ -10,6 +10,7 @@ from defocus.errors import InvalidParameterError, NotDeclaredError, Number
 from defocus.ledger import Ledger, Remaining
 from defocus.noise import Bits
 from defocus.tables.aggregates import Aggregate
+from defocus.tables.consent import Consent, consented_purpose
 from defocus.tables.contribution import DEFAULT_ROWS, Bound, fitting
 from defocus.tables.cubes import Cube
 from defocus.tables.display import columns_page, groups_words, question_page
@@ -72,6 +73,8 @@ class Table:
     """Public tables that may be joined by name."""
     invariants: Invariants | None = None
     """Which totals may be held exactly."""
+    consent: Consent | None = None
+    """Who consents to which purpose, where questions are still to be restricted to those who do."""
 
     def __post_init__(self) -> None:
         fitting(self.contribution, people=self.rows.unit is not None)
@@ -94,6 +97,36 @@ class Table:
     def where(self, condition: str) -> "Table":
         """Only the rows for which a condition holds: ``where("age >= 18 AND ward <> 'X'")``."""
         return replace(self, rows=self.rows.where(condition))
+
+    def for_purpose(self, purpose: str) -> "Table":
+        """Only the rows of those who consent to a purpose, for which alone it can be released then.
+
+        Needed where the table was opened with ``consent=``: nothing can be asked of it before. See
+        :mod:`defocus.tables.consent` for the proof that no sensitivity changes.
+
+        >>> import tempfile
+        >>> import pyarrow as pa
+        >>> import defocus as dp
+        >>> home = tempfile.TemporaryDirectory()
+        >>> people = pa.table({"person": range(1000), "age": [30 + i % 40 for i in range(1000)]})
+        >>> willing = pa.table({"person": range(500), "purpose": ["research"] * 500})
+        >>> how = {"unit": dp.user("person"), "budget": dp.Budget(9), "ledger": f"{home.name}/a", "name": "visits"}
+        >>> visits = dp.open(people, consent=willing, **how)
+        >>> answer = visits.for_purpose("research").agg(people=dp.count_units()).release(epsilon=9)
+        >>> abs(answer.value - 500) < 10, answer.receipt.purpose
+        (True, 'research')
+        >>> visits.close(); home.cleanup()
+        """
+        if self.consent is None:
+            return replace(self, ledger=self.ledger.only_for(consented_purpose(purpose)))
+        why, consent = consented_purpose(purpose), self.consent
+        return replace(
+            self,
+            rows=consent.restricted(self.rows, why),
+            others={name: consent.restricted(rows, why) for name, rows in self.others.items()},
+            ledger=self.ledger.only_for(why),
+            consent=None,
+        )
 
     def part(self, *values: Any) -> "Table":
         """Only the rows of some parts: ``part("2026-11-14")``, or several values of the column that divides the table.
@@ -229,6 +262,7 @@ class Table:
         The columns need declared domains. All combinations by default.
         """
         names = _names(columns, "cube", fix="name at least one with a declared domain.")
+        _without_consent(self)
         chosen = key_columns(self.schema.usable(name) for name in names)
         bound = _bounded(self)
         if bound is not None and bound.find and self.contribution is None:
@@ -361,6 +395,7 @@ class Table:
             group: the column by which :func:`defocus.learning.evaluate` compares groups.
         """
         names = _names([inputs], "examples", fix="name the inputs of the model.")
+        _without_consent(self)
         return examples_of(self.rows, self.ledger.about(*self.rows.charged), names, target, group)
 
     def sql_query(
@@ -401,7 +436,7 @@ class Table:
         self,
         text: str,
         *,
-        epsilon: Number,
+        epsilon: Number | None = None,
         delta: Number | None = None,
         purpose: str | None = None,
         who: str | None = None,
@@ -410,8 +445,12 @@ class Table:
         progress: Callable[[float], None] | None = None,
         **how: Any,
     ) -> Released:
-        """Release a SELECT: :meth:`sql_query`, which takes the remaining arguments, and its ``release``."""
-        return self.sql_query(text, **how).release(
+        """Release a SELECT: :meth:`sql_query`, which takes the remaining arguments, and its ``release``.
+
+        Where people consent to purposes, it is about those who consent to ``purpose``.
+        """
+        table = self if self.consent is None else self.for_purpose(consented_purpose(purpose))
+        return table.sql_query(text, **how).release(
             epsilon=epsilon, delta=delta, purpose=purpose, who=who, request=request, bits=bits, progress=progress
         )
 
@@ -553,6 +592,7 @@ def _query(
                 f"{name} is {type(aggregate).__name__}, not something to ask.",
                 fix=f"write for example agg({name}=dp.count()).",
             )
+    _without_consent(table)
     if sets is not None and sets.exact:
         unprotected(table.rows, table.ledger.unit)
     bound = _bounded(table)
@@ -570,6 +610,12 @@ def _query(
         sets=sets,
         layout=None if sets is None else sets.over(in_memory(keys)),
     )
+
+
+def _without_consent(table: Table) -> None:
+    """Refuse to ask about people whose consent was not looked at."""
+    if table.consent is not None:
+        consented_purpose(None)
 
 
 def _bounded(table: Table) -> Bound | None:

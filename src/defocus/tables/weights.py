@@ -27,16 +27,22 @@ from dataclasses import dataclass, field, replace
 from typing import final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from sqlglot import exp
 
+from defocus.engines.engine import integers
 from defocus.engines.syntax import BIGINT, TEXT, column, named, over, quoted, sub, typed, whole
 from defocus.noise import Bits
 from defocus.tables.contribution import Bound
 from defocus.tables.keys import Keys, StoredKeys
 from defocus.tables.rows import Rows
 
-__all__ = ["Groups", "RowSampler", "group_of", "numbered", "published"]
+__all__ = ["AMONG_KEYS", "Groups", "RowSampler", "first_of_range", "group_of", "numbered", "published"]
+
+
+AMONG_KEYS = "among keys"
+"""Marks the condition that stands for a join with keys."""
 
 
 @final
@@ -135,8 +141,10 @@ class Groups:
     by: tuple[str, ...]
     keys: Keys | StoredKeys
     published: exp.Table | None
-    """The keys where the engine finds them, with their numbers in the column ``g``; None without keys."""
+    """The keys where the engine finds them, with their numbers in the column ``g``; None where it needs none."""
     bound: Bound | None
+    first: int | None = None
+    """The least key where keys are whole numbers without a gap: such a group is called by its key, without a join."""
 
     def plain(self, values: Mapping[str, exp.Expression], *, unit: bool = True) -> exp.Select:
         """One row for each row: ``unit``, its group ``g``, and ``values``."""
@@ -145,6 +153,11 @@ class Groups:
             columns.append(named(column(self.rows.unit), "unit"))
         if isinstance(self.keys, StoredKeys):
             return self._named(self.keys, columns)
+        if self.first is not None:
+            key, last = column(self.by[0]), self.first + self.keys.number - 1
+            among = exp.Between(this=key.copy(), low=whole(self.first), high=whole(last))
+            among.meta[AMONG_KEYS] = True
+            return self.rows.select([*columns, named(key, "g")]).where(among, copy=False)
         if self.published is None:
             return self.rows.select([*columns, named(exp.Literal.number(0), "g")])
         keyed = [named(column(name), f"k{i}") for i, name in enumerate(self.by)]
@@ -184,8 +197,7 @@ class Groups:
             return self.plain({**values, "w": whole(grid)}, unit=False)
         if self.bound.by == "sampling":
             return self._sampled(values, grid, chance)
-        whole_table = self.published is None and not isinstance(self.keys, StoredKeys)
-        if self.rows.counted is not None and whole_table and self.bound.per_group is None:
+        if self.rows.counted is not None and self._is_one and self.bound.per_group is None:
             weight = _share(grid * self.bound.total, column(self.rows.counted), self.bound.total)
             return self.plain({**values, "w": weight}, unit=False)
         if self._once:
@@ -200,8 +212,7 @@ class Groups:
             return self.plain({"w": whole(grid)}, unit=False)
         pairs = exp.select(column("unit"), column("g")).distinct().from_(self._inner({}), copy=False)
         most = self.bound.people_in
-        one_group = self.published is None and not isinstance(self.keys, StoredKeys)
-        if one_group or most >= self.keys.number:
+        if self._is_one or most >= self.keys.number:
             return exp.select(column("g"), named(whole(grid), "w")).from_(sub(pairs, "d"), copy=False)
         if self.bound.by == "sampling":
             return _full(chance.pairs(pairs, most), ("g",), grid)
@@ -218,6 +229,15 @@ class Groups:
             .from_(sub(pairs, "r"), copy=False)
             .join(sub(shares, "c"), on=_same("unit"), copy=False)
         )
+
+    def places(self, table: pa.Table) -> npt.NDArray[np.int64]:
+        """The numbers of the groups in what the engine found."""
+        return integers(table["g"]) - (self.first or 0)
+
+    @property
+    def _is_one(self) -> bool:
+        """Whether all rows are one group."""
+        return self.published is None and self.first is None and not isinstance(self.keys, StoredKeys)
 
     @property
     def _once(self) -> bool:
@@ -312,9 +332,20 @@ def numbered(rows: Rows, by: tuple[str, ...], keys: Keys | StoredKeys, bound: Bo
     """Rows in numbered groups, or in those of keys that the engine reads. Keys are public, so it may see them."""
     if isinstance(keys, StoredKeys) or not keys.table.num_columns:
         return Groups(rows, by, keys, None, bound)
+    first = first_of_range(keys)
+    if first is not None:
+        return Groups(rows, by, keys, None, bound, first)
     table = keys.table.rename_columns([f"k{i}" for i in range(keys.table.num_columns)])
     table = table.append_column("g", pa.array(np.arange(keys.number), pa.int64()))
     return Groups(rows, by, keys, rows.engine.publish("keys", table), bound)
+
+
+def first_of_range(keys: Keys) -> int | None:
+    """The least of keys that are whole numbers in order and without a gap."""
+    if keys.table.num_columns != 1 or not keys.number or keys.nullable or not pa.types.is_integer(keys.table[0].type):
+        return None
+    values = integers(keys.table[0])
+    return int(values[0]) if (np.diff(values) == 1).all() else None
 
 
 @contextmanager

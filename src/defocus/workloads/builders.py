@@ -1,12 +1,13 @@
 """Words for workloads: identity, total, prefix, ranges, explicit, kron and union."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from defocus.errors import InvalidParameterError, MismatchedDomainError, Number, count
-from defocus.workloads.marginals import Marginals
+from defocus.workloads.marginals import Marginals, marginals
 from defocus.workloads.queries import Array, Atom, Explicit, Identity, Prefix, Ranges, Total
 from defocus.workloads.workload import Term, Workload, checked_weights
 
@@ -78,17 +79,28 @@ def kron(*parts: Workload) -> Workload:
     return Workload(tuple(size for part in parts for size in part.sizes), tuple(terms))
 
 
-def union(*parts: Workload | Marginals, weights: Sequence[Number] | None = None) -> Workload:
+def union(*parts: Workload | Marginals, weights: Sequence[Number] | None = None) -> Workload | Marginals:
     """The queries of all parts, one after another; squared errors in a part count as much as its weight.
+
+    Several marginals become one set of marginals, in its order, which is planned better than any product. A table that
+    is asked for twice is answered once, and counts with both weights.
 
     >>> union(identity(12), total(12)).shape
     (13, 12)
+    >>> union(marginals([2, 3], ways=1), marginals([2, 3], ways=2))
+    <3 marginals of 2 attributes, 11 queries>
     """
+    tables = [part for part in parts if isinstance(part, Marginals)]
+    if len(tables) == len(parts) > 1:
+        _one_domain(tables)
+        weighed: Counter[tuple[int, ...]] = Counter()
+        for weight, part in zip(checked_weights(weights, len(parts), "parts"), tables, strict=True):
+            for chosen, own in zip(part.sets(), part.set_weights(), strict=True):
+                weighed[chosen] += weight * own
+        return marginals(tables[0].sizes, list(weighed), weights=list(weighed.values()))
     plain = tuple(part.products() if isinstance(part, Marginals) else part for part in parts)
     _workloads(plain)
-    for part in plain[1:]:
-        if part.sizes != plain[0].sizes:
-            raise MismatchedDomainError("A part of the union", part.sizes, plain[0].sizes)
+    _one_domain(plain)
     scaled = [
         float(weight) * part for weight, part in zip(checked_weights(weights, len(plain), "parts"), plain, strict=True)
     ]
@@ -118,6 +130,12 @@ def real_matrix(name: str, matrix: Any) -> Array:
             fix="ask in another unit, so that coefficients are of ordinary size.",
         )
     return rows
+
+
+def _one_domain(parts: Sequence[Workload | Marginals]) -> None:
+    for part in parts[1:]:
+        if part.sizes != parts[0].sizes:
+            raise MismatchedDomainError("A part of the union", part.sizes, parts[0].sizes)
 
 
 def _single(atom: Atom) -> Workload:

@@ -187,6 +187,10 @@ class Marginals:
         """The sets of attributes, in the order of the answers."""
         return [tuple(row) for order in sorted(self.levels) for row in self.levels[order].tolist()]
 
+    def set_weights(self) -> list[float]:
+        """The weight of each set, in the same order."""
+        return [float(weight) for order in sorted(self.levels) for weight in self.weights[order]]
+
     def table_cells(self, order: int) -> Array:
         """How many cells each table of this order has."""
         cells: Array = np.array(self.sizes, np.float64)[self.levels[order]].prod(axis=1)

@@ -20,7 +20,7 @@ from defocus.mechanisms.grid import columns_of, declared, read_column
 from defocus.mechanisms.mechanism import LARGEST, SMALLEST, IntVector, integers
 from defocus.workloads.strategy import IntArray
 
-__all__ = ["Data", "Records", "checked", "code", "entries", "entry", "histogram", "records", "tables"]
+__all__ = ["Data", "Records", "checked", "code", "entries", "entry", "histogram", "passes", "records", "tables"]
 
 
 def entries(values: Any, *, length: int | None = None) -> IntVector:
@@ -202,7 +202,7 @@ def tables(data: Any, sizes: tuple[int, ...], sets: Sequence[tuple[int, ...]]) -
     tops = _tops(sets)
     if isinstance(data, Records):
         columns = _inside(data, sizes)
-        for block, inside in _passes(tops, sizes):
+        for block, inside in passes(tops, sizes):
             counts = _counted(columns, sizes, block)
             summed |= {chosen: _summed(counts, block, chosen) for chosen in inside}
     else:
@@ -224,7 +224,7 @@ def _tops(sets: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
     return [chosen for chosen in sets if chosen not in inner]
 
 
-def _passes(
+def passes(
     tops: Sequence[tuple[int, ...]], sizes: tuple[int, ...]
 ) -> list[tuple[tuple[int, ...], list[tuple[int, ...]]]]:
     """Blocks of attributes to count at once, and which tables to take from each: grown greedily."""
@@ -232,7 +232,7 @@ def _passes(
         return [(chosen, [chosen]) for chosen in tops]
     left = dict.fromkeys(tops)
     orders = sorted({len(chosen) for chosen in tops})
-    passes = []
+    blocks = []
     while left:
         block = set(next(iter(left)))
         while True:
@@ -253,8 +253,8 @@ def _passes(
         inside = [chosen for chosen in left if block.issuperset(chosen)]
         for chosen in inside:
             del left[chosen]
-        passes.append((tuple(sorted(block)), inside))
-    return passes
+        blocks.append((tuple(sorted(block)), inside))
+    return blocks
 
 
 def _inside(data: Records, sizes: tuple[int, ...]) -> list[Any]:

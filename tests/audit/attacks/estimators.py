@@ -91,6 +91,22 @@ def scaler(folder: Path, _runs: int) -> Attack:
     return _attack(folder, dp.learning.StandardScaler(epsilon=5, delta=1e-6, bounds=(-1, 1)), CROWD, [1e308, 1e308], 0)
 
 
+def pure_logistic(folder: Path, _runs: int) -> Attack:
+    return _attack(folder, dp.learning.LogisticRegression(epsilon=1, delta=0, classes=[0, 1]), FEW, [1e308, 1e308], 1)
+
+
+def pure_linear(folder: Path, _runs: int) -> Attack:
+    return _attack(folder, dp.learning.LinearRegression(epsilon=1, delta=0), FEW, [1e308, 1e308], 1e308)
+
+
+def pure_naive_bayes(folder: Path, _runs: int) -> Attack:
+    return _attack(folder, dp.learning.NaiveBayes(epsilon=1, delta=0, classes=[0, 1]), CROWD, [1e308, 1e308], 1)
+
+
+def pure_scaler(folder: Path, _runs: int) -> Attack:
+    return _attack(folder, dp.learning.StandardScaler(epsilon=1, delta=0, bounds=(-1, 1)), CROWD, [1e308, 1e308], 0)
+
+
 TENTH, FIFTH = less_noise(Fraction(1, 10)), less_noise(Fraction(1, 5))
 ROOMS = (
     Room(name="logistic regression", make=logistic, faults=(), slight=(TENTH,), few=0, many=150, again=True),
@@ -99,4 +115,8 @@ ROOMS = (
     Room(name="k-means", make=k_means, faults=(), slight=(TENTH,), few=0, many=300, again=True),
     Room(name="PCA", make=pca, faults=(TENTH,), slight=(FIFTH,), few=300, many=800, again=True),
     Room(name="standard scaler", make=scaler, faults=(), slight=(FIFTH,), few=0, many=800, again=True),
+    Room(name="pure logistic regression", make=pure_logistic, faults=(TENTH,), few=600, many=800, again=True),
+    Room(name="pure linear regression", make=pure_linear, faults=(TENTH,), few=300, many=800, again=True),
+    Room(name="pure naive Bayes", make=pure_naive_bayes, faults=(TENTH,), few=300, many=800, again=True),
+    Room(name="pure standard scaler", make=pure_scaler, faults=(TENTH,), few=300, many=800, again=True),
 )

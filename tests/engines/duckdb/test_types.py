@@ -29,6 +29,7 @@ def read(column: Any, kind: Kind | None = None) -> list[Any]:
     return values
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.lists(st.none() | texts, min_size=1, max_size=8), st.sampled_from(KINDS))
 def test_no_text_makes_a_declared_type_fail_and_each_row_is_converted_alone(rows: list[str | None], kind: Kind) -> None:

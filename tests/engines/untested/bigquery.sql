@@ -8,14 +8,12 @@ FROM (
     `g`,
     `w`,
     CASE
-      WHEN `v0` IS NULL
-      THEN NULL
+      WHEN `v0` < CAST('0.0' AS FLOAT64)
+      THEN CAST('0.0' AS FLOAT64)
+      WHEN `v0` > CAST('30.0' AS FLOAT64)
+      THEN CAST('1.0' AS FLOAT64)
       ELSE (
-        CASE
-          WHEN CASE WHEN `v0` > CAST('0.0' AS FLOAT64) THEN `v0` ELSE CAST('0.0' AS FLOAT64) END < CAST('30.0' AS FLOAT64)
-          THEN CASE WHEN `v0` > CAST('0.0' AS FLOAT64) THEN `v0` ELSE CAST('0.0' AS FLOAT64) END
-          ELSE CAST('30.0' AS FLOAT64)
-        END - CAST('0.0' AS FLOAT64)
+        `v0` - CAST('0.0' AS FLOAT64)
       ) / CAST('30.0' AS FLOAT64)
     END AS `v0`
   FROM (
@@ -139,14 +137,12 @@ FROM (
     `g`,
     `w`,
     CASE
-      WHEN `v0` IS NULL
-      THEN NULL
+      WHEN `v0` < CAST('0.0' AS FLOAT64)
+      THEN CAST('0.0' AS FLOAT64)
+      WHEN `v0` > CAST('30.0' AS FLOAT64)
+      THEN CAST('1.0' AS FLOAT64)
       ELSE (
-        CASE
-          WHEN CASE WHEN `v0` > CAST('0.0' AS FLOAT64) THEN `v0` ELSE CAST('0.0' AS FLOAT64) END < CAST('30.0' AS FLOAT64)
-          THEN CASE WHEN `v0` > CAST('0.0' AS FLOAT64) THEN `v0` ELSE CAST('0.0' AS FLOAT64) END
-          ELSE CAST('30.0' AS FLOAT64)
-        END - CAST('0.0' AS FLOAT64)
+        `v0` - CAST('0.0' AS FLOAT64)
       ) / CAST('30.0' AS FLOAT64)
     END AS `v0`
   FROM (

@@ -8,14 +8,12 @@ FROM (
     [g] AS [g],
     [w] AS [w],
     CASE
-      WHEN [v0] IS NULL
-      THEN NULL
+      WHEN [v0] < CAST('0.0' AS FLOAT)
+      THEN CAST('0.0' AS FLOAT)
+      WHEN [v0] > CAST('30.0' AS FLOAT)
+      THEN CAST('1.0' AS FLOAT)
       ELSE (
-        CASE
-          WHEN CASE WHEN [v0] > CAST('0.0' AS FLOAT) THEN [v0] ELSE CAST('0.0' AS FLOAT) END < CAST('30.0' AS FLOAT)
-          THEN CASE WHEN [v0] > CAST('0.0' AS FLOAT) THEN [v0] ELSE CAST('0.0' AS FLOAT) END
-          ELSE CAST('30.0' AS FLOAT)
-        END - CAST('0.0' AS FLOAT)
+        [v0] - CAST('0.0' AS FLOAT)
       ) / CAST('30.0' AS FLOAT)
     END AS [v0]
   FROM (
@@ -136,14 +134,12 @@ FROM (
     [g] AS [g],
     [w] AS [w],
     CASE
-      WHEN [v0] IS NULL
-      THEN NULL
+      WHEN [v0] < CAST('0.0' AS FLOAT)
+      THEN CAST('0.0' AS FLOAT)
+      WHEN [v0] > CAST('30.0' AS FLOAT)
+      THEN CAST('1.0' AS FLOAT)
       ELSE (
-        CASE
-          WHEN CASE WHEN [v0] > CAST('0.0' AS FLOAT) THEN [v0] ELSE CAST('0.0' AS FLOAT) END < CAST('30.0' AS FLOAT)
-          THEN CASE WHEN [v0] > CAST('0.0' AS FLOAT) THEN [v0] ELSE CAST('0.0' AS FLOAT) END
-          ELSE CAST('30.0' AS FLOAT)
-        END - CAST('0.0' AS FLOAT)
+        [v0] - CAST('0.0' AS FLOAT)
       ) / CAST('30.0' AS FLOAT)
     END AS [v0]
   FROM (

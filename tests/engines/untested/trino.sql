@@ -8,14 +8,12 @@ FROM (
     "g",
     "w",
     CASE
-      WHEN "v0" IS NULL
-      THEN NULL
+      WHEN "v0" < CAST('0.0' AS DOUBLE)
+      THEN CAST('0.0' AS DOUBLE)
+      WHEN "v0" > CAST('30.0' AS DOUBLE)
+      THEN CAST('1.0' AS DOUBLE)
       ELSE (
-        CASE
-          WHEN CASE WHEN "v0" > CAST('0.0' AS DOUBLE) THEN "v0" ELSE CAST('0.0' AS DOUBLE) END < CAST('30.0' AS DOUBLE)
-          THEN CASE WHEN "v0" > CAST('0.0' AS DOUBLE) THEN "v0" ELSE CAST('0.0' AS DOUBLE) END
-          ELSE CAST('30.0' AS DOUBLE)
-        END - CAST('0.0' AS DOUBLE)
+        "v0" - CAST('0.0' AS DOUBLE)
       ) / CAST('30.0' AS DOUBLE)
     END AS "v0"
   FROM (
@@ -136,14 +134,12 @@ FROM (
     "g",
     "w",
     CASE
-      WHEN "v0" IS NULL
-      THEN NULL
+      WHEN "v0" < CAST('0.0' AS DOUBLE)
+      THEN CAST('0.0' AS DOUBLE)
+      WHEN "v0" > CAST('30.0' AS DOUBLE)
+      THEN CAST('1.0' AS DOUBLE)
       ELSE (
-        CASE
-          WHEN CASE WHEN "v0" > CAST('0.0' AS DOUBLE) THEN "v0" ELSE CAST('0.0' AS DOUBLE) END < CAST('30.0' AS DOUBLE)
-          THEN CASE WHEN "v0" > CAST('0.0' AS DOUBLE) THEN "v0" ELSE CAST('0.0' AS DOUBLE) END
-          ELSE CAST('30.0' AS DOUBLE)
-        END - CAST('0.0' AS DOUBLE)
+        "v0" - CAST('0.0' AS DOUBLE)
       ) / CAST('30.0' AS DOUBLE)
     END AS "v0"
   FROM (

@@ -129,6 +129,7 @@ def test_neighbouring_inputs_move_statistics_by_no_more_than_they_say(tmp_path: 
             assert abs(levels[0] - levels[1]) <= 1
 
 
+@pytest.mark.slow
 def test_small_graphs_are_the_same_as_in_memory(tmp_path: Path) -> None:
     with both(table([(0, 1)], pa.int64()), tmp_path, nodes=4) as (_, there):
         asked: EngineGraph = there.data.graph

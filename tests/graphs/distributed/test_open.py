@@ -37,7 +37,7 @@ def test_questions_are_answered_as_in_memory(in_duckdb: Network) -> None:
     assert len(graph.joint().release(epsilon=5).columns) == 3
     assert len(graph.joint("edges", "degree_histogram").release(epsilon=5)) == 7
     assert len(graph.subgraph_counts("edges", "stars_3").release(epsilon=5).columns) == 2
-    assert 0 <= graph.clustering().release(epsilon=5).value[0] <= 1
+    assert 0 <= graph.clustering().release(epsilon=5).value["clustering"] <= 1
     assert len(graph.top_degrees(k=2).release(epsilon=5, method="subset")) == 2
 
 

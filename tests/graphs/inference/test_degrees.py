@@ -71,6 +71,7 @@ def test_a_rising_vector_stays_as_it_is_and_an_empty_one_is_empty() -> None:
     assert rising([]).tolist() == []
 
 
+@pytest.mark.slow
 @given(numbers)
 def test_falling_is_rising_upside_down(values: list[int]) -> None:
     assert np.allclose(falling(values), -rising([-v for v in values]))

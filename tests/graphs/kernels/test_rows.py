@@ -87,6 +87,7 @@ def test_a_cap_that_is_no_count_is_refused(most: object) -> None:
         projected_degrees(build(2, [0], [1]), most)  # type: ignore[arg-type]  # the refusal is the test
 
 
+@pytest.mark.slow
 def test_the_room_opens_without_compiling() -> None:
     code = "import sys, defocus.graphs, defocus.graphs.kernels.rows; print('numba' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603 - our own interpreter

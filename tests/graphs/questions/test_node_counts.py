@@ -16,7 +16,7 @@ from defocus.graphs.data import Data
 from defocus.graphs.questions import AskEdges, AskHistogram, AskTriangles
 from defocus.graphs.questions.node_counts import FoundCap, FoundMost, FoundTriangles, _quarters, _scores
 from defocus.graphs.statistics import CappedTriangles, Triangles
-from defocus.mechanisms import Exponential, Laplace
+from defocus.mechanisms import Exponential, Laplace, PermuteAndFlip
 from defocus.noise.testing import seeded
 from defocus.privacy import account, events
 from defocus.privacy.units import Unit
@@ -117,7 +117,7 @@ def test_all_noises_of_a_search_add_up_to_what_is_charged(
     kind: Any, changes: int, epsilon: Fraction, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spent: list[Fraction] = []
-    calibrated, choose = Laplace.calibrated, Exponential.sample
+    calibrated, choose, flip = Laplace.calibrated, Exponential.sample, PermuteAndFlip.sample
 
     def recorded(**given: Any) -> Laplace:
         assert given["sensitivity"] % changes == 0
@@ -129,13 +129,19 @@ def test_all_noises_of_a_search_add_up_to_what_is_charged(
         assert mechanism.sensitivity == 1
         return choose(mechanism, utilities, bits)
 
+    def flipped(mechanism: PermuteAndFlip, utilities: Any, bits: Any) -> int:
+        spent.append(Fraction(mechanism.epsilon))
+        assert mechanism.sensitivity == changes
+        return flip(mechanism, utilities, bits)
+
+    monkeypatch.setattr(PermuteAndFlip, "sample", flipped)
     monkeypatch.setattr(Laplace, "calibrated", recorded)
     monkeypatch.setattr(Exponential, "sample", chosen)
     method = kind(epsilon, changes)
     method.run(Data.of(random_graph(60, 300)), seeded(3))
     assert sum(spent) == epsilon
     assert method.event == events.Pure(epsilon)
-    assert len(spent) >= 4
+    assert len(spent) == {FoundCap: 2, FoundMost: 4, FoundTriangles: 3}[kind]
 
 
 @pytest.mark.parametrize("nodes", [4, pytest.param(5, marks=pytest.mark.slow)])

@@ -13,9 +13,9 @@ from scipy.stats import chi2
 
 from defocus import rows
 from defocus.learning.estimators import descent, fit_budget
-from defocus.learning.estimators.fit_budget import FitBudget
+from defocus.learning.estimators.fit_budget import FitBudget, Noise
 from defocus.learning.ledgers import place_of
-from defocus.mechanisms import Gaussian
+from defocus.mechanisms import Gaussian, Laplace
 from defocus.mechanisms.mechanism import add
 from defocus.noise import Bits
 from defocus.release.paid_computation import silence
@@ -29,9 +29,9 @@ class Watched:
 
     exact: list[NDArray[np.int64]] = field(default_factory=list)
     noise: list[NDArray[np.int64]] = field(default_factory=list)
-    asked: list[Gaussian] = field(default_factory=list)
+    asked: list[Noise] = field(default_factory=list)
 
-    def add(self, asked: Gaussian, exact: Any, noisy: Any) -> None:
+    def add(self, asked: Noise, exact: Any, noisy: Any) -> None:
         self.asked.append(asked)
         self.exact.append(np.atleast_1d(np.asarray(exact, dtype=np.int64)))
         self.noise.append(np.atleast_1d(np.asarray(noisy, dtype=np.int64)) - self.exact[-1])
@@ -41,18 +41,20 @@ class Watched:
             each.clear()
 
     def standardised(self) -> NDArray[np.float64]:
-        """All noise in units of its declared standard deviation."""
-        return np.concatenate([each / float(by.sigma) for each, by in zip(self.noise, self.asked, strict=True)])
+        """All noise in units of its declared standard deviation, or of the declared scale of Laplace noise."""
+        scales = [float(by.sigma if isinstance(by, Gaussian) else by.scale) for by in self.asked]
+        return np.concatenate([each / scale for each, scale in zip(self.noise, scales, strict=True)])
 
 
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
     """What the mechanisms are asked and answer; they are left as they are. Gradients draw their noise ahead."""
     seen, ahead = Watched(), list[Gaussian]()
-    drawn, sampled = descent._fresh, Gaussian.sample
+    drawn = descent._fresh
+    sampled: dict[type, Callable[..., Any]] = {Gaussian: Gaussian.sample, Laplace: Laplace.sample}
 
-    def sample(self: Gaussian, value: Any, bits: Any = None) -> Any:
-        noisy = sampled(self, value, bits)
+    def sample(self: Noise, value: Any, bits: Any = None) -> Any:
+        noisy = sampled[type(self)](self, value, bits)
         seen.add(self, value, noisy)
         return noisy
 
@@ -65,7 +67,8 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
         seen.add(ahead[-1], value, noisy)
         return noisy
 
-    monkeypatch.setattr(Gaussian, "sample", sample)
+    for kind in sampled:
+        monkeypatch.setattr(kind, "sample", sample)
     monkeypatch.setattr(descent, "_fresh", fresh)
     monkeypatch.setattr(descent, "add", added)
     return seen
@@ -77,9 +80,20 @@ def scale_p_value(standardised: NDArray[np.float64], scale: float = 1.0) -> floa
     return float(2 * min(chi2.cdf(total, n), chi2.sf(total, n)))
 
 
+def laplace_p_value(standardised: NDArray[np.float64], scale: float = 1.0) -> float:
+    """How well noise fits Laplace noise of this ``scale``: sizes are exponential, and their sum is a gamma variable."""
+    total, n = 2 * float(abs(standardised).sum()) / scale, 2 * len(standardised)
+    return float(2 * min(chi2.cdf(total, n), chi2.sf(total, n)))
+
+
 @pytest.fixture
 def fits() -> Callable[..., float]:
     return scale_p_value
+
+
+@pytest.fixture
+def fits_laplace() -> Callable[..., float]:
+    return laplace_p_value
 
 
 @pytest.fixture(autouse=True)

@@ -170,6 +170,7 @@ def test_many_rows_of_a_person_that_are_alike_are_one_row(kind: str) -> None:
     assert (once.inference_ == often.inference_).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "rho"), [("linear", 0.1), ("logistic", 0.4)])
 def test_intervals_hold_and_neither_of_their_parts_would(kind: str, rho: float) -> None:
     X, y = made(kind, 100_000, seed=5)

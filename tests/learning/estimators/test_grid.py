@@ -114,6 +114,40 @@ def test_one_row_measures_at_most_five_times_its_squared_length(row: list[int]) 
     assert (vector**2).sum() <= 25 * sum(x * x for x in row) ** 2
 
 
+def test_a_row_of_too_large_an_l1_norm_keeps_its_direction() -> None:
+    ball = Ball(1.0, 13, l1_norm=0.5)
+    (held,) = ball.hold(np.array([[0.6, -0.2]]))
+    assert held.tolist() == pytest.approx([0.375 * ball.radius, -0.125 * ball.radius], abs=1.0)
+
+
+def test_no_small_row_moves_second_moments_farther_in_l1_norm_than_is_charged() -> None:
+    for width, bits in ((1, 3), (2, 3), (3, 2)):
+        side = 2**bits
+        found = [
+            int(abs(moments(np.array([row], dtype=float))).sum())
+            for row in product(range(-side, side + 1), repeat=width)
+            if sum(x * x for x in row) <= 4**bits
+        ]
+        bound = moment_sum(width, bits, 1.0).l1_sensitivity
+        assert max(found) <= bound
+        assert max(found) > 0.75 * bound
+
+
+@given(rows=anything, norm=st.floats(1e-6, 1e6), l1_norm=st.floats(0.1, 5), constant=st.sampled_from([0.0, 0.25]))
+@settings(max_examples=150, deadline=None)
+def test_no_row_is_longer_in_l1_norm_than_is_declared(
+    rows: np.ndarray, norm: float, l1_norm: float, constant: float
+) -> None:
+    ball = Ball(norm, 13, constant, l1_norm * norm)
+    held = ball.hold(rows)
+    assert (held == np.rint(held)).all()
+    assert (squares(held) <= 4**13).all()
+    assert (abs(held).sum(axis=1) <= ball.length(held.shape[1]) * 2**13 * (1 + 1e-12)).all()
+    alone = [ball.hold(row[np.newaxis])[0] for row in rows]
+    assert (np.array(alone) == held).all()
+    assert (ball.hold(sp.csr_matrix(np.nan_to_num(rows, nan=0.0))).toarray() == held).all()
+
+
 def test_without_noise_to_speak_of_the_matrix_is_the_sum_of_products() -> None:
     rows = np.array([[3.0, -2.0, 1.0], [5.0, 5.0, 0.0]])
     found = noisy_moments(rows, Gaussian(sigma=1e-6, sensitivity=5, dimension=6), seeded(1))

@@ -26,11 +26,11 @@ from defocus.learning import (
     StandardScaler,
 )
 from defocus.learning.estimators.fit_budget import FitBudget
+from defocus.mechanisms import Laplace
 from defocus.noise.testing import seeded
 from defocus.privacy.accounting import account
-from defocus.privacy.events import DiscreteGaussian, parts_of
+from defocus.privacy.events import DiscreteGaussian, DiscreteLaplace, parts_of
 
-BUDGET = Budget(1, 1e-6)
 EXTREME = [
     [0.0, 0.0, 0.0],
     [1e9, -1e9, 1e9],
@@ -55,23 +55,42 @@ MODELS: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_no_row_moves_a_sum_by_more_than_was_charged_for(name: str, watched: Any) -> None:
+PURE = ("output", "linear by moments", "bayes", "k-means", "pca", "scaler")
+"""What releases sums at a pure price, too: the others perturb their objectives."""
+TERMS = [*((name, 1e-6) for name in MODELS), *((name, 0) for name in PURE)]
+
+
+@pytest.mark.parametrize(("name", "delta"), TERMS)
+def test_no_row_moves_a_sum_by_more_than_was_charged_for(name: str, delta: float, watched: Any) -> None:
     rng = np.random.default_rng(1)
     base, y = rng.uniform(-1, 1, (9, 3)), np.arange(10) % 2
-    MODELS[name]().set_params(bits=seeded(20)).fit(base, y[:9])
+    MODELS[name]().set_params(bits=seeded(20), delta=delta).fit(base, y[:9])
     reference, asked = list(watched.exact), list(watched.asked)
     largest = [0.0] * len(reference)
     for row in EXTREME:
         watched.clear()
-        model = MODELS[name]().set_params(bits=seeded(20)).fit(np.vstack([base, row]), y)
-        for k, (here, there) in enumerate(zip(reference, watched.exact, strict=True)):
-            largest[k] = max(largest[k], float(np.sqrt(((here - there).astype(object) ** 2).sum())))
-        assert charged(model) == Counter((by.sigma, by.sensitivity) for by in watched.asked)
-        assert BUDGET.covers(account(model.event_))
+        model = MODELS[name]().set_params(bits=seeded(20), delta=delta).fit(np.vstack([base, row]), y)
+        largest = farther(largest, reference, watched)
+        assert charged(model) == asked_for(watched)
+        assert Budget(1, delta).covers(account(model.event_))
     bounds = [float(by.sensitivity) for by in asked]
     assert all(moved <= bound for moved, bound in zip(largest, bounds, strict=True))
     assert all(moved > 0.4 * bound for moved, bound in zip(largest, bounds, strict=True))  # and no slack
+
+
+def farther(largest: list[float], reference: list[Any], watched: Any) -> list[float]:
+    """How far sums have moved at most, in the norm that their noise goes by."""
+    moved = [(here - there).astype(object) for here, there in zip(reference, watched.exact, strict=True)]
+    norms = [
+        float(abs(each).sum() if isinstance(by, Laplace) else np.sqrt((each**2).sum()))
+        for each, by in zip(moved, watched.asked, strict=True)
+    ]
+    return [max(pair) for pair in zip(largest, norms, strict=True)]
+
+
+def asked_for(watched: Any) -> Counter[tuple[Any, Any]]:
+    """The noise and the sensitivity of every sum that was released."""
+    return Counter((by.scale if isinstance(by, Laplace) else by.sigma, by.sensitivity) for by in watched.asked)
 
 
 PERSONS = {name: make for name, make in MODELS.items() if name != "output"}
@@ -79,11 +98,11 @@ OWNED = [[row] for row in EXTREME] + [EXTREME, EXTREME[:2], EXTREME[3:] * 3, [EX
 """All rows of one person: one, several that differ, many that are the same."""
 
 
-@pytest.mark.parametrize("name", PERSONS)
-def test_no_person_moves_a_sum_by_more_than_was_charged_for(name: str, watched: Any) -> None:
+@pytest.mark.parametrize(("name", "delta"), [each for each in TERMS if each[0] in PERSONS])
+def test_no_person_moves_a_sum_by_more_than_was_charged_for(name: str, delta: float, watched: Any) -> None:
     rng = np.random.default_rng(1)
     base, y, users = rng.uniform(-1, 1, (9, 3)), np.arange(9) % 2, ["a", "b", "c", None, "a", "b", "d", "d", "d"]
-    told: dict[str, Any] = {"bits": seeded(20), "unit": user("patient")}
+    told: dict[str, Any] = {"bits": seeded(20), "unit": user("patient"), "delta": delta}
     PERSONS[name]().set_params(**told).fit(base, y, users=users)
     reference, asked = list(watched.exact), list(watched.asked)
     largest = [0.0] * len(reference)
@@ -94,10 +113,9 @@ def test_no_person_moves_a_sum_by_more_than_was_charged_for(name: str, watched: 
             model = made.fit(
                 np.vstack([base, owned]), np.concatenate([y, labels]), users=[*users, *["new"] * len(owned)]
             )
-            for k, (here, there) in enumerate(zip(reference, watched.exact, strict=True)):
-                largest[k] = max(largest[k], float(np.sqrt(((here - there).astype(object) ** 2).sum())))
-            assert charged(model) == Counter((by.sigma, by.sensitivity) for by in watched.asked)
-            assert BUDGET.covers(account(model.event_))
+            largest = farther(largest, reference, watched)
+            assert charged(model) == asked_for(watched)
+            assert Budget(1, delta).covers(account(model.event_))
     bounds = [float(by.sensitivity) for by in asked]
     assert all(moved <= bound for moved, bound in zip(largest, bounds, strict=True))
     assert all(moved > 0.4 * bound for moved, bound in zip(largest, bounds, strict=True))  # and no slack
@@ -159,8 +177,13 @@ def test_rows_of_nobody_alone_are_a_fit_to_nobody(watched: Any) -> None:
 
 def charged(model: Any) -> Counter[tuple[Any, Any]]:
     """The noise and the sensitivity of every sum that was paid for."""
-    parts = [(part, times) for part, times in parts_of(model.event_) if isinstance(part, DiscreteGaussian)]
-    return sum((Counter({(part.sigma, part.sensitivity): times}) for part, times in parts), Counter())
+    parts: list[tuple[Any, int]] = [
+        (part, times) for part, times in parts_of(model.event_) if isinstance(part, DiscreteGaussian | DiscreteLaplace)
+    ]
+    scales = [part.scale if isinstance(part, DiscreteLaplace) else part.sigma for part, _ in parts]
+    return sum(
+        (Counter({(scale, part.sensitivity): n}) for scale, (part, n) in zip(scales, parts, strict=True)), Counter()
+    )
 
 
 def test_a_row_replaced_moves_sums_by_at_most_twice_as_much(watched: Any) -> None:
@@ -194,12 +217,38 @@ def test_noise_has_the_scale_that_was_charged_and_no_other(name: str, watched: A
         "k-means": lambda: KMeans(10, **told).fit(np.zeros((5, 60))),
     }
     model = made[name]()
-    assert charged(model) == Counter((by.sigma, by.sensitivity) for by in watched.asked)
+    assert charged(model) == asked_for(watched)
     standard = watched.standardised()
     assert len(standard) > 3000
     assert fits(standard) > 1e-6
     assert fits(standard, 1.1) < 1e-6
     assert fits(standard, 0.9) < 1e-6
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", PURE)
+def test_noise_at_a_pure_price_is_laplace_of_the_scale_that_was_charged_and_no_other(
+    name: str, watched: Any, fits_laplace: Callable[..., float]
+) -> None:
+    told: dict[str, Any] = {"epsilon": 1, "delta": 0, "bits": seeded(21)}
+    y = np.zeros(5)
+    made: dict[str, Callable[[], Any]] = {
+        "output": lambda: LogisticRegression(**told, solver="output", classes=[0, 1], C=1 / 9).fit(
+            np.zeros((5, 6000)), y
+        ),
+        "linear by moments": lambda: LinearRegression(**told, solver="moments").fit(np.zeros((5, 110)), y),
+        "bayes": lambda: NaiveBayes(**told, classes=[0, 1]).fit(np.zeros((5, 400)), y),
+        "k-means": lambda: KMeans(10, **told).fit(np.zeros((5, 60))),
+        "pca": lambda: PCA(**told).fit(np.zeros((5, 110))),
+        "scaler": lambda: StandardScaler(**told, bounds=(0, 1)).fit(np.zeros((5, 3000))),
+    }
+    model = made[name]()
+    assert charged(model) == asked_for(watched)
+    standard = watched.standardised()
+    assert len(standard) > 5000
+    assert fits_laplace(standard) > 1e-6
+    assert fits_laplace(standard, 1.1) < 1e-6
+    assert fits_laplace(standard, 0.9) < 1e-6
 
 
 @pytest.mark.parametrize("unfitted", EVERY, ids=lambda each: type(each).__name__)
@@ -215,4 +264,4 @@ def test_what_is_set_while_a_fit_lasts_changes_nothing_that_it_releases(
     monkeypatch.setattr(FitBudget, "spend", meddled)
     model.fit(np.zeros((50, 2)), np.arange(50) % 2)
     assert model.bits == 7
-    assert charged(model) == Counter((by.sigma, by.sensitivity) for by in watched.asked)
+    assert charged(model) == asked_for(watched)

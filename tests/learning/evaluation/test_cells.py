@@ -60,6 +60,7 @@ def test_no_row_moves_cells_further_than_is_charged_for(name: str) -> None:
     assert furthest > 1 or squared > 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EVERY)
 def test_no_person_moves_cells_further_than_one_row_may(name: str) -> None:
     plain, every = EVERY[name]

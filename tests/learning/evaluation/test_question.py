@@ -119,6 +119,7 @@ def test_the_noise_has_the_scale_that_was_charged(book: dp.Ledger) -> None:
     assert np.mean(cells**2) == pytest.approx(variance, rel=0.06)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "size"), [(1.0, 400), (0.3, 3000)])
 def test_intervals_hold_what_the_measures_are_on_many_rows(epsilon: float, size: int, book: dp.Ledger) -> None:
     """With fresh rows and fresh noise each time, 95 % of the intervals hold; those of buckets hold more."""

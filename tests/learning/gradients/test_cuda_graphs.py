@@ -8,7 +8,7 @@ from tests.learning.gradients.comparing import clip
 from torch import nn
 
 from defocus.learning.gradients import Gradients
-from defocus.learning.gradients.onepass import _hooked, _room, _rounded, channels_last
+from defocus.learning.gradients.onepass import _room, _rounded, channels_last
 
 GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -26,13 +26,6 @@ def test_room_is_ordered_like_what_is_copied_there() -> None:
     assert room.shape == (7, 2, 4, 5)
     assert room.stride() == images.stride()
     assert _room("text", 7) == "text"
-
-
-def test_a_model_with_hooks_is_not_recorded() -> None:
-    layer = nn.Linear(2, 2)
-    assert not _hooked(layer)
-    layer.register_forward_hook(lambda *_: None)
-    assert _hooked(layer)
 
 
 @GPU

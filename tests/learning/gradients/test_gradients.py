@@ -1,5 +1,6 @@
 """The door: the fastest way that is right, what it says, and what it refuses."""
 
+import logging
 import pickle
 from typing import Any
 
@@ -11,6 +12,8 @@ from torch.nn import functional as F  # noqa: N812 -- its name everywhere
 
 from defocus.errors import DefocusError, InvalidParameterError, UnfitDataError, UnfitModelError
 from defocus.learning.gradients import Clipped, Gradients, SlowGradientsWarning
+from defocus.learning.gradients.losses import Losses
+from defocus.learning.gradients.trace import UnknownUseError, trace
 
 
 def classes(examples: int = 6, width: int = 5) -> tuple[torch.Tensor, torch.Tensor]:
@@ -126,7 +129,7 @@ def test_an_unknown_use_steps_down_to_vmap_and_says_so() -> None:
     torch.manual_seed(0)
     model = Model(lambda m, x: torch.einsum("bd,cd->bc", x, m.w.exp()) + m.b, w=parameter(3, 5), b=parameter(3))
     gradients, batch = Gradients(model, nn.CrossEntropyLoss()), classes()
-    with pytest.warns(SlowGradientsWarning, match="not known here"):
+    with pytest.warns(SlowGradientsWarning, match="the operator einsum is not known to take parameters"):
         made = gradients.clipped_sum(batch, clip(0.5))
     norms, total = by_hand(model, batch, 0.5)
     assert torch.allclose(made.norms, norms, rtol=1e-5)
@@ -221,11 +224,23 @@ def test_refusals_say_what_to_do() -> None:
     for batch in ((x, y[:3]), (x,), x, (None, y), (torch.tensor(1.0), y)):
         with pytest.raises(UnfitDataError, match="To fix"):
             gradients.clipped_sum(batch, clip(1.0))  # type: ignore[arg-type]
-    with pytest.raises(UnfitModelError, match="neither the sum nor the mean"):
+    with pytest.raises(UnfitModelError, match="the operator cross_entropy_loss adds up"):
         Gradients(model, nn.CrossEntropyLoss(weight=torch.tensor([1.0, 5.0, 9.0]))).clipped_sum((x, y), clip(1.0))
     with pytest.raises(UnfitModelError, match="shape"):
         Gradients(model, nn.MSELoss(reduction="none")).clipped_sum((x, torch.randn(6, 3)), clip(1.0))
     assert all(p.grad is None for p in model.parameters())
+
+
+def test_a_model_of_another_shape_leaves_no_traceback_in_the_log_of_torch(caplog: pytest.LogCaptureFixture) -> None:
+    model, log = nn.Linear(99, 3), logging.getLogger("torch._subclasses.fake_tensor")
+    log.addHandler(caplog.handler)
+    try:
+        with pytest.raises(UnknownUseError, match="RuntimeError"):
+            trace(model, Losses(nn.CrossEntropyLoss()), dict(model.named_parameters()), classes())
+    finally:
+        log.removeHandler(caplog.handler)
+    assert log.name not in {record.name for record in caplog.records}
+    assert not log.disabled
 
 
 def test_errors_survive_being_sent_between_processes() -> None:

@@ -7,48 +7,24 @@ from hypothesis import strategies as st
 from torch import nn
 
 from defocus.errors import UnfitDataError
-from defocus.learning.gradients.layouts import Layout, Regions, call, compare, rows, size
+from defocus.learning.gradients.layouts import Layout, Regions, call, rows, size
 
 
 @given(shape=st.lists(st.integers(1, 4), min_size=0, max_size=3), axis=st.integers(0, 3))
-def test_the_axis_that_grew_counts_the_examples(shape: list[int], axis: int) -> None:
-    axis = min(axis, len(shape))
-    two, three = ((*shape[:axis], n, *shape[axis:]) for n in (2, 3))
-    layout = compare(two, three, None, None)
-    assert layout == Layout(axis)
-    tensor = torch.randn(5, *shape)
-    assert torch.equal(layout.apart(tensor.movedim(0, axis), 5), tensor)
+def test_examples_are_brought_to_the_front(shape: list[int], axis: int) -> None:
+    tensor, axis = torch.randn(5, *shape), min(axis, len(shape))
+    assert torch.equal(Layout(axis).apart(tensor.movedim(0, axis), 5), tensor)
 
 
 @pytest.mark.parametrize("major", [True, False])
-def test_entries_that_share_the_axis_are_told_by_what_changed(*, major: bool) -> None:
-    def rows(*examples: float) -> torch.Tensor:
-        apart = torch.tensor(examples)[:, None].expand(-1, 4)
-        return (apart if major else apart.T).reshape(-1, 1)
-
-    layout = compare((8, 1), (12, 1), rows(1, 1, 2), rows(1, 2, 2))
-    assert layout == Layout(0, 4, major=major)
-    assert layout.apart(rows(5, 6, 7), 3).squeeze().tolist() == [[5] * 4, [6] * 4, [7] * 4]
+def test_entries_that_share_the_axis_with_examples_are_taken_out_of_it(*, major: bool) -> None:
+    apart = torch.tensor([5, 6, 7])[:, None].expand(-1, 4)
+    rows = (apart if major else apart.T).reshape(-1, 1)
+    assert Layout(0, 4, major=major).apart(rows, 3).squeeze().tolist() == [[5] * 4, [6] * 4, [7] * 4]
 
 
-def test_what_does_not_grow_has_no_examples() -> None:
-    layout = compare((4, 2), (4, 2), None, None)
-    assert layout == Layout(None)
-    assert layout.apart(torch.zeros(4, 2), 7).shape == (7, 4, 2)
-
-
-@pytest.mark.parametrize(
-    ("two", "three"), [((2,), (3, 1)), ((2, 2), (3, 3)), ((2,), (4,)), ((3,), (5,)), ((8, 1), (12, 1))]
-)
-def test_what_is_not_sure_is_no_layout(two: tuple[int, ...], three: tuple[int, ...]) -> None:
-    same = torch.zeros(three)
-    assert compare(two, three, same, same) is None
-
-
-def test_a_layout_fits_the_number_of_examples_it_was_made_for() -> None:
-    assert Layout(1, 2).fits(torch.Size([3, 10]), 5)
-    assert not Layout(1, 2).fits(torch.Size([3, 10]), 4)
-    assert not Layout(2).fits(torch.Size([3, 10]), 4)
+def test_what_has_no_examples_is_the_same_for_each() -> None:
+    assert Layout(None).apart(torch.zeros(4, 2), 7).shape == (7, 4, 2)
 
 
 def test_parameters_and_their_views_are_regions_and_nothing_else_is() -> None:

@@ -12,12 +12,12 @@ from torch import nn
 from torch.nn import functional as F  # noqa: N812 -- its name everywhere
 
 from defocus.errors import UnfitModelError
-from defocus.learning.gradients import onepass, reference
-from defocus.learning.gradients.handlers import HANDLERS
-from defocus.learning.gradients.hooks import ChangedError, UnknownUseError
+from defocus.learning.gradients import Gradients, graph, uses
 from defocus.learning.gradients.losses import Losses
 from defocus.learning.gradients.onepass import OnePass
 from defocus.learning.gradients.pieces.piece import Choices
+from defocus.learning.gradients.trace import UnknownUseError
+from defocus.learning.gradients.uses import ChangedError
 
 GHOST, WRITTEN = ("ghost",), ("instantiated",)
 LAST = ("instantiated, channels last", "instantiated")
@@ -137,16 +137,11 @@ def test_an_example_that_is_not_finite_adds_nothing_and_the_others_do(
     assert torch.allclose(total, added(way, model, rest, clip(0.1))[2], atol=1e-6)
 
 
-def test_a_parameter_that_no_handler_knows_is_noticed() -> None:
-    """Whatever PyTorch function meets a parameter, the pass refuses rather than leave it out."""
+def test_a_parameter_in_a_use_that_is_not_known_is_noticed() -> None:
+    """Whatever operator meets a parameter, the pass refuses rather than leave it out."""
     for use in (
         lambda m, x: torch.einsum("bd,cd->bc", x, m.w),
-        lambda m, x: x @ (2 * m.w).t(),
-        lambda m, x: F.linear(x, m.w.exp()),
-        lambda m, x: (m.w @ x.t()).t(),
-        lambda m, x: x[:, :3] + m.w.sum(1),
-        lambda m, x: F.linear(x, torch.nn.functional.normalize(m.w)),
-        lambda m, x: torch.stack([x[:, :3], m.w[:, :3].mean(0).repeat(len(x), 1)]).sum(0),
+        lambda m, x: F.bilinear(x, x, m.w.unsqueeze(1).expand(3, 8, 8)),
         lambda m, x: torch.vmap(lambda row: F.linear(row, m.w))(x),
         lambda m, x: _Custom.apply(x, m.w),
     ):
@@ -170,22 +165,24 @@ class _Custom(torch.autograd.Function):
         return g @ w, g.t() @ x
 
 
-def test_taking_away_any_handler_is_noticed_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A mutation: without its handler, no kind of layer may lose its gradient in silence."""
-    functions = {
-        "linear": F.linear, "convolution of two dimensions": torch.conv2d, "embedding": F.embedding,
-        "layer norm": F.layer_norm, "group norm": F.group_norm, "lstm": torch.lstm,
-        "attention": F.multi_head_attention_forward, "rms norm": F.rms_norm,
+def test_taking_away_any_use_is_noticed_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mutation: without what takes it apart, no kind of layer may lose its gradient in silence."""
+    operators = {
+        "linear": "linear", "convolution of two dimensions": "conv2d", "embedding": "embedding",
+        "layer norm": "layer_norm", "group norm": "group_norm", "lstm": "lstm", "rms norm": "rms_norm",
     }  # fmt: skip
-    for name, function in functions.items():
-        fewer = {key: handler for key, handler in HANDLERS.items() if key is not function}
-        monkeypatch.setattr(onepass, "HANDLERS", fewer)
-        monkeypatch.setattr(reference, "HANDLERS", fewer)
+    for name, operator in operators.items():
+        monkeypatch.delitem(uses._MAKERS, operator)
         model, batch = MODELS[name]()
         way = OnePass(model, Losses(nn.CrossEntropyLoss()), grouped(model, None), Choices())
         with pytest.raises(UnknownUseError):
             added(way, model, batch, clip(1.0))
         monkeypatch.undo()
+    monkeypatch.setattr(graph, "meetings", lambda _: [])
+    model, batch = MODELS["linear"]()
+    way = OnePass(model, Losses(nn.CrossEntropyLoss()), grouped(model, None), Choices())
+    with pytest.raises(UnknownUseError, match="not seen"):
+        added(way, model, batch, clip(1.0))
 
 
 @pytest.mark.parametrize(
@@ -205,7 +202,7 @@ def test_embeddings_that_change_with_the_batch_are_refused(layer: nn.Module, sai
 @pytest.mark.parametrize(
     ("layer", "said"),
     [
-        (nn.BatchNorm1d(4), "mixes the examples"),
+        (nn.BatchNorm1d(4), "the operator batch_norm in training mode takes means"),
         (nn.InstanceNorm1d(4, affine=True, track_running_stats=True), "running"),
     ],
 )
@@ -241,14 +238,16 @@ def test_a_model_that_changes_its_mind_is_looked_at_again() -> None:
         c=nn.Linear(8, 4),
     )
     model.first = True
-    losses, batch = Losses(nn.CrossEntropyLoss()), sequences()
-    way = OnePass(model, losses, grouped(model, None), Choices())
-    added(way, model, batch, clip(1.0))
-    model.first = False
-    found = added(way, model, batch, clip(1.0))[2]
-    fresh = OnePass(model, losses, grouped(model, None), Choices())
-    assert torch.allclose(found, added(fresh, model, batch, clip(1.0))[2])
-    assert float(found.norm()) > 0
+    batch, found = sequences(), []
+    gradients = Gradients(model, nn.CrossEntropyLoss())
+    for first in (True, False, False):
+        model.first = first
+        for way in (gradients, Gradients(model, nn.CrossEntropyLoss())):
+            model.zero_grad()
+            way.clipped_sum(batch, clip(1.0))
+            found.append(torch.cat([p.grad.flatten() for p in model.parameters()]))
+        assert torch.equal(found[-2], found[-1])
+    assert not torch.allclose(found[0], found[2])
 
 
 def test_an_input_changed_in_place_after_its_use_is_noticed() -> None:

@@ -10,11 +10,11 @@ from torch import nn
 from torch.nn import functional as F  # noqa: N812 -- its name everywhere
 
 from defocus.learning.gradients import onepass
-from defocus.learning.gradients.hooks import UnknownUseError
 from defocus.learning.gradients.losses import Losses
 from defocus.learning.gradients.pieces import outer
 from defocus.learning.gradients.pieces.piece import Choices
 from defocus.learning.gradients.reference import Steady
+from defocus.learning.gradients.trace import UnknownUseError
 
 
 def test_a_wrong_norm_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,6 +34,7 @@ def law(asked: Changing, group: int, row: int, values: tuple[int, ...]) -> dict[
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["changes", "each"])
 @pytest.mark.parametrize(("size", "epochs", "changes"), [(2, 4, 1), (2, 4, 2), (3, 3, 1), (3, 3, None)])
 def test_all_series_of_values_are_as_close_as_was_charged(
@@ -78,6 +79,7 @@ def test_coins_are_fair_and_independent() -> None:
     assert np.abs(coins.mean(axis=0)).max() < 4.5 / math.sqrt(2000)
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_the_auditor_finds_nearly_epsilon_in_a_series_that_changes_and_never_more() -> None:
     asked, bits = Changing(Categories.of(2), 3, None, 1), seeded(9)

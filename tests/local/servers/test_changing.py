@@ -29,6 +29,7 @@ def moving(users: int, epochs: int, changes: int) -> Any:
     return (rng.integers(0, 2, (users, 1)) + steps.cumsum(axis=1)) % 3
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 @pytest.mark.parametrize(("epochs", "changes", "declared"), [(6, 2, 2), (9, 1, 1), (6, 5, None), (5, 0, 0)])
 def test_counts_are_unbiased_with_the_stated_error(epochs: int, changes: int, declared: int | None) -> None:

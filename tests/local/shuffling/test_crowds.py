@@ -79,6 +79,7 @@ def test_numbers_have_the_stated_law_and_no_other() -> None:
     assert distance(crowd_law(asked, size + 1)) > 200
 
 
+@pytest.mark.slow
 @pytest.mark.statistical
 def test_the_auditor_finds_no_more_than_was_promised_and_catches_noise_without_a_threshold() -> None:
     bits = seeded(5)

@@ -47,6 +47,7 @@ def test_published_cases_are_met_or_beaten_and_never_below_the_truth(
     assert found > 0.99 * published
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     st.floats(0.6, 5),
@@ -134,6 +135,7 @@ def test_epsilon_and_delta_are_inverse(log_delta: float) -> None:
         assert loss.delta(epsilon) <= 10**log_delta * (1 + 1e-3) or epsilon == pytest.approx(2.5)
 
 
+@pytest.mark.slow
 def test_the_textbook_conversion_is_there_by_name_and_looser() -> None:
     event = 1000 * Sampled(Gaussian(1.0), 0.01)
     book = rdp.account(event, conversion="textbook")

@@ -102,6 +102,7 @@ def test_the_conversion_is_sound_for_gaussians_and_beats_the_plain_one(log_rho: 
         assert delta_from_rho(rho, found) <= delta * (1 + 1e-4)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.floats(0.01, 20), st.floats(-30, -1))
 def test_the_largest_rho_still_fits_and_hardly_more_does(epsilon: float, log_delta: float) -> None:

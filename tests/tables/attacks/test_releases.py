@@ -233,6 +233,7 @@ KILLED = """
 """
 
 
+@pytest.mark.slow
 def test_a_release_killed_between_charge_and_answer_stays_charged(tmp_path: Path) -> None:
     done = subprocess.run(  # noqa: S603  # our own script
         [sys.executable, "-c", textwrap.dedent(KILLED), str(tmp_path / "t.ledger")], check=False, timeout=HANGS

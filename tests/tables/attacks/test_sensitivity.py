@@ -163,6 +163,7 @@ def test_nobody_has_more_than_the_bound_by_sampling(bound: dict[str, Any]) -> No
             assert far <= limit, name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replace", [False, True])
 def test_no_row_moves_anything_further_than_planned_where_rows_are_protected(replace: bool) -> None:
     def ask(rows: Sequence[Row]) -> Query:

@@ -268,6 +268,7 @@ def check(
         assert kept == [i for i, wanted in enumerate(expected) if wanted is True], written
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in Kind if kind is not Kind.OTHER])
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), rows=ROWS)

@@ -41,7 +41,7 @@ def hospital(visits: pa.Table = VISITS, *, unit: Unit | None = None, **more: Any
         opened = open_table(
             visits,
             unit=whom,
-            budget=Budget(10**9, 1e-2),
+            budget=Budget(10**12, 1e-2),
             ledger=Path(home) / "visits.ledger",
             name="visits",
             columns=DECLARED,
@@ -55,7 +55,7 @@ def hospital(visits: pa.Table = VISITS, *, unit: Unit | None = None, **more: Any
 
 def exact(table: Table, text: str, **more: Any) -> dict[str, list[Any]]:
     """The answer without visible noise: an epsilon that is far too large, and one patient may bring everything."""
-    answer = table.bound(rows=16).sql(text, epsilon=10**5, **more)
+    answer = table.bound(rows=16).sql(text, epsilon=10**7, **more)
     columns: dict[str, list[Any]] = {name: key.to_pylist() for name, key in answer.keys.items()}
     return columns | {column.name: [round(value, 1) + 0.0 for value in column.values] for column in answer.columns}
 

@@ -69,6 +69,7 @@ def test_a_null_among_public_values_means_what_it_means_in_sql(tmp_path: Path) -
             assert round(float(answer["n"].values[0])) == rows, condition
 
 
+@pytest.mark.slow
 def test_a_person_decides_about_rows_of_that_person_only(tmp_path: Path) -> None:
     """All small data sets: with one person more, no row of another comes or goes."""
     queries = (
@@ -127,6 +128,27 @@ def test_every_engine_takes_the_same_first_row(any_engine: str) -> None:
     found = asked.engine.run(asked.select([named(column("u"), "u"), named(column("k"), "k")])).to_pylist()
     assert sorted((row["u"], row["k"]) for row in found) == [(1, "b"), (2, "e")]
     assert asked.single
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        (
+            "WITH v AS (SELECT patient, days AS place FROM visits)"
+            " SELECT AVG(place) AS d"
+            " FROM (SELECT DISTINCT ON (patient) patient, place FROM v ORDER BY patient, place) f"
+        ),
+        (
+            "SELECT AVG(place) AS d FROM"
+            " (SELECT DISTINCT ON (patient) patient, days AS place FROM visits ORDER BY patient, days) f"
+        ),
+    ],
+)
+def test_a_column_called_place_is_not_taken_for_the_number_of_a_row(visits: Table, text: str) -> None:
+    with duckdb.connect() as bare:
+        bare.register("visits", VISITS)
+        (wanted,) = bare.execute(text).fetchall()
+    assert exact(visits, text)["d"] == [round(wanted[0], 1)]
 
 
 def test_where_a_person_has_one_row_no_bound_is_needed(visits: Table) -> None:

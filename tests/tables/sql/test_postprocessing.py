@@ -99,6 +99,7 @@ def test_a_group_whose_condition_is_unknown_is_dropped(visits: Table) -> None:
 numbers = arrays(np.float64, 3, elements=st.floats(-1e6, 1e6) | st.sampled_from([0.0, -0.0, math.nan, math.inf]))
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(numbers, numbers, numbers)
 def test_no_released_number_makes_finishing_fail(visits: Table, n: Any, m: Any, s: Any) -> None:

@@ -37,6 +37,7 @@ def released(table: Table, text: str, **more: Any) -> Any:
     return table.sql(text, epsilon=1, **more)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", OUTER)
 @pytest.mark.parametrize("way", ["sub-query", "WITH"])
 def test_a_select_over_released_groups_is_that_of_plain_duckdb_over_them(visits: Table, text: str, way: str) -> None:
@@ -57,8 +58,9 @@ def test_a_select_over_released_groups_is_that_of_plain_duckdb_over_them(visits:
 
 
 def test_an_average_of_released_counts_has_their_error_divided(visits: Table) -> None:
-    answer = released(visits, over("SELECT AVG(n) AS x, SUM(n) AS t, MIN(n) AS l FROM ({})"))
-    each = released(visits, INNER)["n"].errors[0]
+    bounded = visits.bound(rows=16)  # one bound for both: found ones may differ
+    answer = released(bounded, over("SELECT AVG(n) AS x, SUM(n) AS t, MIN(n) AS l FROM ({})"))
+    each = released(bounded, INNER)["n"].errors[0]
     assert np.isclose(answer["t"].errors[0], 2 * each)
     assert np.isclose(answer["x"].errors[0], each / 2)
     assert "exact error" in answer["x"].how
@@ -78,6 +80,7 @@ def test_a_number_of_groups_that_noise_picked_has_no_interval(visits: Table, pic
     assert sure.low[0] == sure.values[0] == sure.high[0] == 4
 
 
+@pytest.mark.slow
 def test_intervals_of_what_is_computed_from_released_groups_hold() -> None:
     text = over("SELECT SUM(n) AS t, SUM(m * n) / SUM(n) AS x, MAX(n) AS most FROM ({})")
     with hospital() as opened:

@@ -58,6 +58,7 @@ def test_a_resumed_stream_costs_nothing_more(ledger: Ledger) -> None:
     assert ledger.verify().ok
 
 
+@pytest.mark.slow
 def test_a_stream_that_is_forgotten_gives_its_file_up(ledger: Ledger, tmp_path: Path) -> None:
     stream = PLAN.start(ledger=ledger, purpose="visits", state_file=tmp_path / "visits.state")
     shown = stream.add(5)

@@ -13,6 +13,7 @@ from typing import Any, TypeVar, final
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 from sqlglot import exp
 
 from defocus.engines.duckdb.types import FINER, convert, kind_of
@@ -301,7 +302,10 @@ class DuckDbEngine:
 
 def _functions(connection: Any) -> Counter[str]:
     """How many signatures the functions of each name have; DuckDB does not tell upper from lower case."""
-    return Counter(name.lower() for (name,) in connection.sql(_FUNCTIONS).fetchall())
+    functions: Counter[str] = Counter()
+    for found in pc.value_counts(connection.sql(_FUNCTIONS).to_arrow_table().column(0)).to_pylist():
+        functions[found["values"].lower()] += found["counts"]
+    return functions
 
 
 @cache

@@ -42,10 +42,12 @@ def convert(name: str, type_: Any, kind: Kind, *, collated: bool) -> exp.Express
         infinite ones, are NULL too: DuckDB fails on some of them, and other engines do not know them.
 
     Floats, dates and moments go through TRY, which changes no value but hides the statistics and the dictionary of
-    its file from DuckDB's optimiser. Parquet's statistics leave NaN out, and DuckDB 2.0 believes them: with values up
-    to 5 and NaN it takes ``x < 10`` for true of all rows, and with one more row of 11 for true of all but NaN, so one
-    person would move a count by thousands. Of nanoseconds it takes the least for the earliest, and drops the check of
-    years; and it casts the entries of a dictionary before it checks them, and fails, for good, on the least moment.
+    its file from DuckDB. Parquet's statistics leave NaN out, and DuckDB 2.0 believes them: with values up to 5 and NaN
+    it takes ``x < 10`` for true of all rows, and with one more row of 11 for true of all but NaN, so one person would
+    move a count by thousands. That the optimiser be told to leave statistics alone is not enough: a filter is still
+    handed to the reader, which skips a file whose largest number is 1 where NaN counts as greater than 4. Of
+    nanoseconds it takes the least for the earliest, and drops the check of years; and it casts the entries of a
+    dictionary before it checks them, and fails, for good, on the least moment.
 
     ``collated`` columns may compare text by rules of their own, under which one value equals two keys; they are
     made to compare bytes.

@@ -6,30 +6,27 @@ import json
 import math
 import os
 import sys
-import threading
-import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, TypeVar, final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pyarrow as pa
 from sqlglot import ErrorLevel, exp
 from sqlglot.errors import UnsupportedError
 
-from defocus.engines.engine import Blocks, Grouping, interruptible, not_in_blocks, quietly
+from defocus.engines.engine import interruptible
 from defocus.engines.kinds import Columns, output
 from defocus.engines.mariadb.dialect import lowered
 from defocus.engines.mariadb.types import Typed, convert
 from defocus.engines.mariadb.views import definition
-from defocus.engines.schema import Column, Kind, Schema, unique
+from defocus.engines.schema import Column, Kind, Schema
+from defocus.engines.server import ServerEngine, give_back, kind_of
 from defocus.engines.syntax import native, rows_of
-from defocus.engines.views import Names, changed
+from defocus.engines.views import Names
 from defocus.errors import DefocusError, EngineError, SourceError
 
 __all__ = ["MariaDbEngine", "is_address"]
 
-_T = TypeVar("_T")
 _SCHEMES = ("mysql://", "mariadb://")
 _OLDEST = (10, 11)
 _SETTINGS = (
@@ -91,7 +88,7 @@ def is_address(data: object) -> bool:
 
 
 @final
-class MariaDbEngine:
+class MariaDbEngine(ServerEngine):
     """MariaDB 10.11 or later, on a connection of its own that can only read.
 
     Every statement runs in a transaction that is read only; within :meth:`snapshot` all of them see the same rows,
@@ -108,34 +105,16 @@ class MariaDbEngine:
     dialect = "mysql"
     reads_once = True
 
-    def __init__(self, address: str) -> None:
-        self._address = address
-        self._turn = threading.RLock()
-        self._held: list[Any] = []
-        """The connection, if there is one, where it can be closed without the engine."""
-        self._finish = weakref.finalize(self, _give_back, self._held)
-        self._within = 0
-        self._published: dict[str, pa.Table] = {}
-        self._closed = False
-        self._read: dict[Names, list[Any]] = {}
-        """The tables and views that are read, and what the catalogue said of them."""
-        with self._turn:
-            _quietly("connect", self._connect)
-
-    def __repr__(self) -> str:
-        return "MariaDbEngine(…)"
-
     @property
     def database(self) -> str | None:
         """The database that the address names; others are reached by ``table="other.visits"``."""
         return unquote(urlsplit(self._address).path.strip("/")) or None
 
-    def _connect(self) -> Any:
-        if self._closed:
-            raise EngineError("The table was closed.", fix="open the table again.")
-        if not self._held or not self._held[0].open:
-            self._held[:] = [_connected(self._address)]
-        return self._held[0]
+    def _connected(self) -> Any:
+        return _connected(self._address)
+
+    def _is_open(self, connection: Any) -> bool:
+        return bool(connection.open)
 
     def named(self, names: Names) -> exp.Table:
         """A stored table or a view that is a plain selection; anything else is refused. See :func:`definition`."""
@@ -150,7 +129,7 @@ class MariaDbEngine:
                 cursor.execute(statement, list(values))
                 return list(cursor.fetchall())
 
-        return _quietly("list the tables", lambda: definition(ask, names[1], names[2]))
+        return self._quietly("list the tables", lambda: definition(ask, names[1], names[2]))
 
     def schema(self, relation: exp.Expression) -> Schema:
         """The columns of a relation, from the catalogue and from what is done to them."""
@@ -166,35 +145,15 @@ class MariaDbEngine:
         converted = [convert(name, type_, kinds.get(name, type_.kind)) for name, type_ in columns]
         return exp.select(*converted).from_(rows_of(relation), copy=False)
 
-    def finer(self, relation: exp.Expression) -> frozenset[str]:  # noqa: ARG002  # it is so for every relation
-        """None: moments are stored in microseconds, and numbers with a fraction name nobody."""
-        return frozenset()
-
     def run(self, select: exp.Expression, *, progress: Callable[[float], None] | None = None) -> pa.Table:
         """Compute. MariaDB does not say how far it is, so ``progress`` is not called."""
         del progress
         statement = self.written(select)
         columns = output(select, self._stored(select))
         with self._turn:
-            return _quietly("compute", lambda: interruptible(lambda: self._checked(statement, columns), self.cancel))
-
-    def store(
-        self,
-        rows: exp.Select,
-        grouping: Grouping,
-        by: Sequence[str],
-        blocks: Blocks,
-        folder: Path,
-        *,
-        progress: Callable[[float], None] | None = None,
-    ) -> None:
-        """Not here: what this database finds comes as a whole."""
-        del rows, grouping, by, blocks, folder, progress
-        self.check_store()
-
-    def check_store(self) -> None:
-        """Refuse it, before anything is charged."""
-        raise not_in_blocks(self.name)
+            return self._quietly(
+                "compute", lambda: interruptible(lambda: self._checked(statement, columns), self.cancel)
+            )
 
     def written(self, select: exp.Expression) -> str:
         """The statement that :meth:`run` would send, with the public tables that it names."""
@@ -217,76 +176,32 @@ class MariaDbEngine:
                     known[table.name] = {name: type_.kind for name, type_ in self._columns(table)}
         return known
 
-    @contextlib.contextmanager
-    def snapshot(self) -> Iterator[None]:
-        """All statements within see the same rows. A connection that is lost within is not made again."""
-        with self._turn:
-            if not self._within:
-                _quietly("begin", self._begin)
-            self._within += 1
-            try:
-                yield
-            finally:
-                self._within -= 1
-                if not self._within:
-                    self._end()
-
-    @contextlib.contextmanager
-    def kept(self, select: exp.Select) -> Iterator[exp.Select]:
-        """The query itself: within a snapshot it finds the same rows each time."""
-        with self.snapshot():
-            yield select
-
-    def publish(self, name: str, table: pa.Table) -> exp.Table:
-        """Keep a table that travels with every statement that names it, until it is withdrawn."""
-        published = unique(name)
-        with self._turn:
-            self._published[published] = table
-        return exp.Table(this=exp.to_identifier(published, quoted=True))
-
-    def withdraw(self, table: exp.Table) -> None:
-        """Forget a table that was published."""
-        with self._turn:
-            self._published.pop(table.name, None)
-
     def cancel(self) -> None:
         """Stop what is running, from another thread, by a connection of its own."""
         for running in list(self._held):
             with contextlib.suppress(Exception), contextlib.closing(_connected(self._address)) as other:
                 other.query(f"KILL QUERY {int(running.thread_id())}")
 
-    def close(self) -> None:
-        """Close the connection."""
-        with self._turn:
-            self._closed = True
-            self._published.clear()
-            self._finish()
-
     def _begin(self) -> None:
         """Begin to see one state of the rows. A connection that died while nobody asked is made again, once."""
         try:
             self._connect().query(_BEGIN)
         except Exception:  # noqa: BLE001 - whatever it is, the second attempt says it
-            _give_back(self._held)
+            give_back(self._held)
             self._connect().query(_BEGIN)
 
-    def _end(self) -> None:
-        """End the transaction, and the connection if that fails."""
-        for connection in [one for one in self._held if one.open]:
-            try:
-                connection.rollback()
-            except Exception:  # noqa: BLE001 - whatever it is, it may quote a value
-                _give_back([connection])
+    def _roll_back(self, connection: Any) -> None:
+        connection.rollback()
+
+    def _failure(self, error: Exception, doing: str) -> DefocusError:
+        return _refusal(_number(error), doing)
+
+    def _lost(self) -> DefocusError:
+        return _refusal(_LOST[0], "compute")
 
     def _checked(self, statement: str, columns: Mapping[str, Kind | None]) -> pa.Table:
         """What a statement finds, in tables and views that are as they were when they were opened."""
-        if self._within and (not self._held or not self._held[0].open):
-            raise _refusal(_LOST[0], "compute")
-        for names, definition_before in self._read.items():
-            with contextlib.suppress(SourceError):
-                if self._defined(names) == definition_before:
-                    continue
-            raise changed("MariaDB")
+        self._check_unchanged()
         with self._connect().cursor() as cursor:
             cursor.execute(statement)
             rows = cursor.fetchall()
@@ -303,7 +218,7 @@ class MariaDbEngine:
             return [(name, _typed(kind)) for name, kind in kinds.items()]
         if relation.name in self._published and not relation.db:
             table = self._published[relation.name]
-            return [(name, _typed(_kind_of(table.schema.field(name).type))) for name in table.column_names]
+            return [(name, _typed(kind_of(table.schema.field(name).type))) for name in table.column_names]
         described = {names[1:]: found[0] for names, found in self._read.items()}[relation.db, relation.name]
         return [
             (name, Typed(type_.lower(), scale))
@@ -360,7 +275,7 @@ def _array(values: list[Any], kind: Kind | None) -> pa.Array:
 
 def _rows(table: pa.Table) -> exp.Select:
     """The rows of a public table, from a text of JSON that is read once: what has a limit is not merged into a join."""
-    kinds = [_kind_of(field.type) for field in table.schema]
+    kinds = [kind_of(field.type) for field in table.schema]
     columns = [
         [_plain(value, kind) for value in column.to_pylist()] for column, kind in zip(table.columns, kinds, strict=True)
     ]
@@ -393,17 +308,6 @@ def _plain(value: Any, kind: Kind) -> Any:
     if kind is Kind.NUMBER:
         return None if math.isnan(value) else max(-_MOST, min(_MOST, value))
     return int(value) if kind is Kind.BOOLEAN else str(value)
-
-
-def _kind_of(type_: pa.DataType) -> Kind:
-    checks: tuple[tuple[Callable[[pa.DataType], bool], Kind], ...] = (
-        (pa.types.is_boolean, Kind.BOOLEAN),
-        (pa.types.is_integer, Kind.INTEGER),
-        (pa.types.is_floating, Kind.NUMBER),
-        (pa.types.is_date, Kind.DATE),
-        (pa.types.is_timestamp, Kind.TIMESTAMP),
-    )
-    return next((kind for check, kind in checks if check(type_)), Kind.TEXT)
 
 
 _OPTIONS = {"unix_socket", "ssl_ca", "ssl_cert", "ssl_key"}
@@ -456,16 +360,6 @@ def _prepare(connection: Any) -> None:
             )
         for statement in _SETTINGS:
             cursor.execute(statement)
-
-
-def _give_back(held: list[Any]) -> None:
-    for connection in held:
-        with contextlib.suppress(Exception):
-            connection.close()
-
-
-def _quietly(doing: str, work: Callable[[], _T]) -> _T:
-    return quietly(work, lambda error: _refusal(_number(error), doing))
 
 
 def _number(error: Exception) -> int:

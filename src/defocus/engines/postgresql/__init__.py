@@ -1,28 +1,24 @@
 """PostgreSQL: the rows stay in the server, and only integers for each group leave it."""
 
 import contextlib
-import threading
-import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, TypeVar, final
+from typing import Any, final
 
 import pyarrow as pa
 from sqlglot import exp
 
-from defocus.engines.engine import Blocks, Grouping, not_in_blocks, quietly
 from defocus.engines.postgresql.dialect import lowered
 from defocus.engines.postgresql.types import Typed, convert
 from defocus.engines.postgresql.views import definition
-from defocus.engines.schema import CANONICAL, Column, Kind, Schema, unique
+from defocus.engines.schema import CANONICAL, Column, Kind, Schema
+from defocus.engines.server import ServerEngine, kind_of
 from defocus.engines.syntax import native, rows_of
-from defocus.engines.views import Names, changed
+from defocus.engines.views import Names
 from defocus.errors import DefocusError, EngineError, SourceError
 
 __all__ = ["PostgreSqlEngine", "is_address"]
 
-_T = TypeVar("_T")
 _SCHEMES = ("postgresql://", "postgres://")
 _OLDEST = 170000
 _SETTINGS = MappingProxyType(
@@ -71,7 +67,7 @@ def is_address(data: object) -> bool:
 
 
 @final
-class PostgreSqlEngine:
+class PostgreSqlEngine(ServerEngine):
     """PostgreSQL 17 or later, on a connection of its own that can only read.
 
     Every statement runs in a transaction that is read only; within :meth:`snapshot` all of them see the same rows,
@@ -89,33 +85,18 @@ class PostgreSqlEngine:
     reads_once = False
 
     def __init__(self, address: str, *, timeout: float | None = None) -> None:
-        self._address = address
         self._timeout = timeout
-        self._turn = threading.RLock()
-        self._held: list[Any] = []
-        """The connection, if there is one, where it can be closed without the engine."""
-        self._finish = weakref.finalize(self, _give_back, self._held)
-        self._within = 0
-        self._published: dict[str, pa.Table] = {}
-        self._closed = False
         self._types: dict[int, tuple[str, str]] = {}
-        self._read: dict[Names, list[Any]] = {}
-        """The tables and views that are read, and what the catalogue said of them."""
-        with self._turn:
-            _quietly("connect", self._connect)
+        super().__init__(address)
 
-    def __repr__(self) -> str:
-        return "PostgreSqlEngine(…)"
+    def _connected(self) -> Any:
+        settings = dict(_SETTINGS)
+        if self._timeout is not None:
+            settings["statement_timeout"] = str(max(1, round(self._timeout * 1000)))
+        return _connected(self._address, settings)
 
-    def _connect(self) -> Any:
-        if self._closed:
-            raise EngineError("The table was closed.", fix="open the table again.")
-        if not self._held or self._held[0].closed:
-            settings = dict(_SETTINGS)
-            if self._timeout is not None:
-                settings["statement_timeout"] = str(max(1, round(self._timeout * 1000)))
-            self._held[:] = [_connected(self._address, settings)]
-        return self._held[0]
+    def _is_open(self, connection: Any) -> bool:
+        return not connection.closed
 
     def named(self, names: Names) -> exp.Table:
         """A stored table or a view that is a plain selection; anything else is refused. See :func:`definition`."""
@@ -129,7 +110,7 @@ class PostgreSqlEngine:
             with self._connect().cursor() as cursor:
                 return list(cursor.execute(text, list(values)).fetchall())
 
-        return _quietly("list the tables", lambda: definition(ask, names[1], names[2]))
+        return self._quietly("list the tables", lambda: definition(ask, names[1], names[2]))
 
     def schema(self, relation: exp.Expression) -> Schema:
         """The columns of a relation, read without looking at a row."""
@@ -142,83 +123,22 @@ class PostgreSqlEngine:
         converted = [convert(name, type_, kinds.get(name, type_.kind)) for name, type_ in columns]
         return exp.select(*converted).from_(rows_of(relation), copy=False)
 
-    def finer(self, relation: exp.Expression) -> frozenset[str]:  # noqa: ARG002  # it is so for every relation
-        """None: moments are stored in microseconds, and numbers with a fraction name nobody."""
-        return frozenset()
-
     def run(self, select: exp.Expression, *, progress: Callable[[float], None] | None = None) -> pa.Table:
         """Compute. PostgreSQL does not say how far it is, so ``progress`` is not called."""
         del progress
         statement, values = self._statement(select)
         with self._turn:
-            return _quietly("compute", lambda: self._checked(statement, values))
-
-    def store(
-        self,
-        rows: exp.Select,
-        grouping: Grouping,
-        by: Sequence[str],
-        blocks: Blocks,
-        folder: Path,
-        *,
-        progress: Callable[[float], None] | None = None,
-    ) -> None:
-        """Not here: what PostgreSQL finds comes as a whole."""
-        del rows, grouping, by, blocks, folder, progress
-        self.check_store()
-
-    def check_store(self) -> None:
-        """Refuse it, before anything is charged."""
-        raise not_in_blocks(self.name)
+            return self._quietly("compute", lambda: self._checked(statement, values))
 
     def written(self, select: exp.Expression) -> str:
         """The statement that :meth:`run` would send."""
         return self._statement(select)[0]
-
-    @contextlib.contextmanager
-    def snapshot(self) -> Iterator[None]:
-        """All statements within see the same rows. A connection that is lost within is not made again."""
-        with self._turn:
-            if not self._within:
-                _quietly("begin", self._begin)
-            self._within += 1
-            try:
-                yield
-            finally:
-                self._within -= 1
-                if not self._within:
-                    self._end()
-
-    @contextlib.contextmanager
-    def kept(self, select: exp.Select) -> Iterator[exp.Select]:
-        """The query itself: within a snapshot it finds the same rows each time."""
-        with self.snapshot():
-            yield select
-
-    def publish(self, name: str, table: pa.Table) -> exp.Table:
-        """Keep a table that travels with every statement that names it, until it is withdrawn."""
-        published = unique(name)
-        with self._turn:
-            self._published[published] = table
-        return exp.Table(this=exp.to_identifier(published, quoted=True))
-
-    def withdraw(self, table: exp.Table) -> None:
-        """Forget a table that was published."""
-        with self._turn:
-            self._published.pop(table.name, None)
 
     def cancel(self) -> None:
         """Stop what is running, from another thread."""
         for connection in list(self._held):
             with contextlib.suppress(Exception):
                 connection.cancel_safe(timeout=10)
-
-    def close(self) -> None:
-        """Close the connection."""
-        with self._turn:
-            self._closed = True
-            self._published.clear()
-            self._finish()
 
     def _begin(self) -> None:
         """Begin to see one state of the rows. A connection that died while nobody asked is made again, once."""
@@ -230,13 +150,14 @@ class PostgreSqlEngine:
                 raise
             self._connect().execute(_BEGIN)
 
-    def _end(self) -> None:
-        """End the transaction, and the connection if that fails."""
-        for connection in [one for one in self._held if not one.closed]:
-            try:
-                connection.execute("ROLLBACK")
-            except Exception:  # noqa: BLE001 - whatever it is, it may quote a value
-                connection.close()
+    def _roll_back(self, connection: Any) -> None:
+        connection.execute("ROLLBACK")
+
+    def _failure(self, error: Exception, doing: str) -> DefocusError:
+        return _refusal(_state(error), doing)
+
+    def _lost(self) -> DefocusError:
+        return _refusal("08000", "compute")
 
     def _statement(self, select: exp.Expression) -> tuple[str, list[Any]]:
         """The text of a query in PostgreSQL's terms, with the public tables it names as parameters."""
@@ -252,13 +173,7 @@ class PostgreSqlEngine:
 
     def _checked(self, statement: str, values: Sequence[Any]) -> pa.Table:
         """What a statement finds, in tables and views that are as they were when they were opened."""
-        if self._within and (not self._held or self._held[0].closed):
-            raise _refusal("08000", "compute")
-        for names, definition_before in self._read.items():
-            with contextlib.suppress(SourceError):
-                if self._defined(names) == definition_before:
-                    continue
-            raise changed("PostgreSQL")
+        self._check_unchanged()
         return self._fetched(statement, values)
 
     def _fetched(self, statement: str, values: Sequence[Any]) -> pa.Table:
@@ -275,7 +190,7 @@ class PostgreSqlEngine:
         empty = exp.select("*").from_(rows_of(relation), copy=False).limit(0)
         statement, values = self._statement(empty)
         with self._turn:
-            return _quietly("read the schema", lambda: self._described(statement, values))
+            return self._quietly("read the schema", lambda: self._described(statement, values))
 
     def _described(self, statement: str, values: Sequence[Any]) -> list[tuple[str, Typed]]:
         with self._connect().cursor() as cursor:
@@ -322,15 +237,9 @@ def _connected(address: str, settings: Mapping[str, str]) -> Any:
     return connection
 
 
-def _give_back(held: list[Any]) -> None:
-    for connection in held:
-        with contextlib.suppress(Exception):
-            connection.close()
-
-
 def _unnested(table: pa.Table, before: int) -> exp.Select:
     """The rows of a public table from one parameter for each column, numbered after those before."""
-    types = [CANONICAL[_kind_of(column.type)] for column in table.columns]
+    types = [CANONICAL[kind_of(column.type)] for column in table.columns]
     arrays = [
         exp.Cast(
             this=exp.Parameter(this=exp.Literal.number(before + i + 1)),
@@ -348,21 +257,6 @@ def _unnested(table: pa.Table, before: int) -> exp.Select:
     ]
     rows = exp.Unnest(expressions=arrays, alias=exp.TableAlias(this=exp.to_identifier("u", quoted=True), columns=names))
     return native(exp.select(*shown).from_(rows, copy=False))  # type: ignore[return-value]  # the same select
-
-
-def _kind_of(type_: pa.DataType) -> Kind:
-    checks: tuple[tuple[Callable[[pa.DataType], bool], Kind], ...] = (
-        (pa.types.is_boolean, Kind.BOOLEAN),
-        (pa.types.is_integer, Kind.INTEGER),
-        (pa.types.is_floating, Kind.NUMBER),
-        (pa.types.is_date, Kind.DATE),
-        (pa.types.is_timestamp, Kind.TIMESTAMP),
-    )
-    return next((kind for check, kind in checks if check(type_)), Kind.TEXT)
-
-
-def _quietly(doing: str, work: Callable[[], _T]) -> _T:
-    return quietly(work, lambda error: _refusal(_state(error), doing))
 
 
 def _state(error: Exception) -> str:

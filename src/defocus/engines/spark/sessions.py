@@ -292,9 +292,7 @@ def _taken_over(session: Any) -> Mapping[str, str]:
 def _running() -> Any:
     """The session of this program, if there is one. PySpark goes on believing in a Java machine that died."""
     sessions, contexts = pyspark().SparkSession, pyspark("pyspark").SparkContext
-    gateway = getattr(contexts, "_gateway", None)
-    process = getattr(gateway, "proc", None)
-    if process is not None and process.poll() is not None:
+    if _has_died(contexts):
         with contextlib.suppress(Exception), hushed(None):
             contexts._active_spark_context.stop()  # noqa: SLF001
         contexts._active_spark_context = contexts._gateway = contexts._jvm = None  # noqa: SLF001
@@ -309,6 +307,17 @@ def _running() -> Any:
     with contextlib.suppress(Exception):
         return None if context is None else sessions(context)
     return None
+
+
+def _has_died(contexts: Any) -> bool:
+    """Whether the Java machine of this program died. It no longer answers before the system says that it has ended."""
+    process = getattr(getattr(contexts, "_gateway", None), "proc", None)
+    if process is None or process.poll() is not None:
+        return process is not None
+    with contextlib.suppress(Exception), hushed(None):
+        contexts._jvm.java.lang.System.nanoTime()  # noqa: SLF001
+        return False
+    return True
 
 
 def _master_of(session: Any) -> str:

@@ -12,7 +12,7 @@ from defocus.answers.columns import AnswerColumn, Tails, brief, noisy
 from defocus.errors import InvalidParameterError
 from defocus.graphs.data import Data
 from defocus.graphs.inference import plausible_counts
-from defocus.graphs.node import GRAIN, CapRule
+from defocus.graphs.node import GRAIN, CapRule, capped_edges_twice, hirsch
 from defocus.graphs.node.programs import LARGEST
 from defocus.graphs.noise import Finish, VectorNoise, noises
 from defocus.graphs.public import IntVector, Public
@@ -72,8 +72,10 @@ def difference(mechanism: Laplace | Gaussian) -> float:
     return math.ceil(high)
 
 
-_NODES = Fraction(1, 100)
-"""Which part of epsilon the number of nodes takes in the search for a largest degree."""
+_HUBS, _EDGES, _NODES = Fraction(8, 100), Fraction(3, 100), Fraction(1, 100)
+"""Which parts of epsilon rough numbers of hubs, edges and nodes take in the search for a largest degree."""
+_LEAST = 4
+"""No cap on rough numbers is smaller."""
 _LARGEST = 10_000
 """No histogram is longer: its noise grows with its length, and so does what is shown."""
 _SEARCHING, _CHOOSING = Fraction(1, 2), Fraction(1, 5)
@@ -102,9 +104,7 @@ class FoundCap:
     @property
     def depends(self) -> str:
         """What is known about the error."""
-        least = self.changes / float(self.epsilon)
-        most = least / float(1 - CapRule().share)
-        return f"{brief(least)} to {brief(most)} × the cap found"
+        return f"{brief(self.changes / float(self.epsilon * (1 - CapRule().share)))} × the cap found"
 
     @property
     def foretold(self) -> tuple[str, ...]:
@@ -117,13 +117,13 @@ class FoundCap:
 
     @property
     def event(self) -> events.Pure:
-        """Search and count together: whatever the search spent, the count gets the rest."""
+        """Search and count together."""
         return events.Pure(self.epsilon)
 
     def run(self, data: Data, bits: Bits) -> Result:
         """Find the cap, count, add noise."""
-        choice = CapRule(self.changes).find(data.graph, self.epsilon, bits)
-        cap, rest = choice.cap, self.epsilon * (1 - choice.spent)
+        rule = CapRule(self.changes)
+        cap, rest = rule.find(data.graph, self.epsilon, bits), self.epsilon * (1 - rule.share)
         mechanism = Laplace.calibrated(epsilon=rest, sensitivity=2 * cap * self.changes)
         value = mechanism.sample(CappedEdges(cap).exact(data.graph), bits) / 2
         how = f"discrete Laplace noise of scale {float(mechanism.scale) / 2:.6g}"
@@ -141,8 +141,9 @@ class FoundMost:
     the histogram is another one, and the root of n, above which its noise is as large as it is.
 
     Guarantee:
-        :math:`\varepsilon`-DP: rough numbers of edges and of nodes (sensitivity 1) take their shares of epsilon, the
-        cumulative histogram takes the rest. The average degree of the rough numbers decides, so it may be shown.
+        :math:`\varepsilon`-DP: rough numbers of hubs (sensitivity 1), of edges with at most so many at a node, and of
+        nodes (sensitivity 1) take their shares of epsilon, the cumulative histogram takes the rest. Only these noisy
+        numbers decide, so what is found may be shown.
     """
 
     epsilon: Fraction
@@ -156,7 +157,7 @@ class FoundMost:
     @property
     def depends(self) -> str:
         """What is known about the error: that of a sum, which the fit makes smaller."""
-        most = self.changes / float(self.epsilon * (1 - CapRule().share - _NODES))
+        most = self.changes / float(self.epsilon * (1 - _HUBS - _EDGES - _NODES))
         return f"below {brief(most)} × (largest degree found + 1)"
 
     @property
@@ -166,19 +167,25 @@ class FoundMost:
 
     @property
     def event(self) -> events.Pure:
-        """Search and histogram together: whatever the search spent, the histogram gets the rest."""
+        """Search and histogram together."""
         return events.Pure(self.epsilon)
 
     def run(self, data: Data, bits: Bits) -> Result:
         """Find the largest degree, count, add noise."""
-        epsilon = self.epsilon
-        scale = CapRule(self.changes).find(data.graph, epsilon, bits)
-        counted = Laplace.calibrated(epsilon=epsilon * _NODES, sensitivity=self.changes)
-        nodes = max(1, counted.sample(data.graph.nodes, bits))
-        average = 2 * scale.edges / nodes
+        epsilon, graph = self.epsilon, data.graph
+
+        def rough(value: int, share: Fraction, sensitivity: int) -> int:
+            noise = Laplace.calibrated(epsilon=epsilon * share, sensitivity=sensitivity * self.changes)
+            return noise.sample(value, bits)
+
+        spread = math.ceil(self.changes / (epsilon * _HUBS))
+        hubs = max(_LEAST, rough(hirsch(graph), _HUBS, 1) + spread)
+        ends = max(0, rough(capped_edges_twice(graph, hubs), _EDGES, 2 * hubs))
+        nodes = max(1, rough(graph.nodes, _NODES, 1))
+        average = ends / nodes
         most = min(max(1, math.ceil(math.sqrt(2 * average * math.sqrt(nodes)))), _LARGEST)
         statistic = ProjectedHistogram(most, cumulative=True)
-        rest = epsilon * (1 - scale.spent - _NODES)
+        rest = epsilon * (1 - _HUBS - _EDGES - _NODES)
         mechanism = Laplace.calibrated(epsilon=rest, sensitivity=(most + 1) * self.changes)
         values = np.asarray(mechanism.sample(statistic.exact(data.graph), bits))
         how = f"discrete Laplace noise of scale {float(mechanism.scale):.6g}"
@@ -223,21 +230,20 @@ class FoundTriangles:
     @property
     def depends(self) -> str:
         """What is known about the error."""
-        least = self.changes / float(self.epsilon * (1 - _CHOOSING))
-        most = self.changes / float(self.epsilon * (1 - _CHOOSING - _SEARCHING * CapRule().share))
-        return f"{brief(least)} to {brief(most)} × the cap found"
+        rest = float(self.epsilon * (1 - _CHOOSING - _SEARCHING * CapRule().share))
+        return f"{brief(self.changes / rest)} × the cap found"
 
     @property
     def event(self) -> events.Pure:
-        """Search, choice and count together: whatever the search spent, the count gets the rest."""
+        """Search, choice and count together."""
         return events.Pure(self.epsilon)
 
     def run(self, data: Data, bits: Bits) -> Result:
         """Find a cap on degrees, choose one on triangles, count, add noise."""
         graph, searching = data.graph, self.epsilon * _SEARCHING
-        degrees = CapRule(self.changes).find(graph, searching, bits)
-        rest = self.epsilon * (1 - _CHOOSING) - searching * degrees.spent
-        caps = [CappedTriangles(cap) for cap in _quarters(degrees.cap)]
+        rule = CapRule(self.changes)
+        degree, rest = rule.find(graph, searching, bits), self.epsilon * (1 - _CHOOSING) - searching * rule.share
+        caps = [CappedTriangles(cap) for cap in _quarters(degree)]
         values = [int(statistic.exact(graph)[0]) for statistic in caps]
         sensitivities = [statistic.sensitivity(Public(node(), None)).l1 * self.changes for statistic in caps]
         choice = Exponential(epsilon=self.epsilon * _CHOOSING, candidates=len(caps), sensitivity=1)

@@ -15,6 +15,7 @@ from defocus.learning.estimators.grid import Floats, Held, tallied
 from defocus.learning.estimators.inputs import bounds_of, persons_of, seen, seen_with
 from defocus.learning.estimators.labels import labels, none_found
 from defocus.learning.estimators.logistic import ScoredClassifier, descent_plan, fitted_by_descent
+from defocus.learning.estimators.perturbation import classified, objective, problem_of
 from defocus.mechanisms.mechanism import IntVector
 
 __all__ = ["AdditiveModel", "Steps", "Trees"]
@@ -39,7 +40,8 @@ class AdditiveModel(ScoredClassifier):
     Guarantee:
         Like :class:`LogisticRegression` by descent: a row is the whole vector of the parts that it lies in, whose
         length is at most :math:`2^{13}` for every row by construction, so one row moves a gradient by at most
-        :math:`2^{26}` steps. Which parts there are follows from ``bounds`` and ``max_depth`` alone.
+        :math:`2^{26}` steps. Which parts there are follows from ``bounds`` and ``max_depth`` alone. For a price without
+        delta, by objective perturbation (:mod:`.perturbation`), where the L1 norm of a row is known as well.
     Assumes:
         ``bounds`` and ``classes`` were not read off the data; see :class:`LogisticRegression` for undeclared
         classes. What lies outside belongs to the outermost parts; NaN to the part after the middle.
@@ -91,12 +93,18 @@ class AdditiveModel(ScoredClassifier):
         persons = persons_of(data.users, rows.shape[0])
         bounds = bounds_of(told.bounds, rows.shape[1])
         trees = Trees(rows.shape[1], depth)
-        plan = descent_plan(means, declared, trees.width, count("max_iter", told.max_iter))
+        steps, way = count("max_iter", told.max_iter), None
+        if means.pure:
+            way = objective(means, problem_of(declared, trees.width, trees.length / 2**ROW_BITS), None)
+        plan = descent_plan(means, declared, trees.width, steps) if way is None else way.plan
 
         def compute() -> tuple[NDArray[Any], Floats]:
             cells = trees.placed(bounds.cells(rows, 2**depth))
+            if way is not None:
+                spread = trees.spread() / 2.0**ROW_BITS
+                return classified(way, Held((cells @ spread).tocsr(), persons), target, declared, drawn)
             parts = Steps(trees, cells) if persons is None else Held((cells @ trees.spread()).tocsr(), persons)
-            return fitted_by_descent(parts, target, declared, plan, steps=told.max_iter, ridge=None, bits=drawn)
+            return fitted_by_descent(parts, target, declared, plan, steps=steps, ridge=None, bits=drawn)
 
         classes, w = self._spend(plan, means, compute, lambda made: [made[1].tolist()])
         if not len(classes):
@@ -105,7 +113,7 @@ class AdditiveModel(ScoredClassifier):
         table = np.asarray(trees.spread() @ w) / 2**ROW_BITS
         self.curves_ = table[:-1].reshape(rows.shape[1], 2**depth, -1)
         self.intercept_ = table[-1]
-        self.n_iter_ = told.max_iter
+        self.n_iter_ = steps if way is None else 1
         return self
 
     def _scored(self, X: Any) -> Floats:
@@ -135,6 +143,11 @@ class Trees:
     def constant(self) -> int:
         """What the part for everybody weighs."""
         return math.floor((1 << ROW_BITS) * _CONSTANT)
+
+    @property
+    def length(self) -> int:
+        """The L1 norm of every row."""
+        return self.features * sum(self.weights) + self.constant
 
     @property
     def width(self) -> int:

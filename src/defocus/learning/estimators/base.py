@@ -34,7 +34,8 @@ class PrivateEstimator(BaseEstimator, ABC):
 
     Args:
         epsilon: with ``delta``, the price of one fit; 1 by default.
-        delta: by default that of the ledger's budget; 1e-6 for a ledger of rho or mu.
+        delta: by default that of the ledger's budget; 1e-6 for a ledger of rho or mu. With ``delta=0`` the fit is
+            purely epsilon-DP: sums get discrete Laplace noise, and what would descend perturbs its objective.
         rho: the price of one fit, instead of epsilon and delta.
         ledger: the ledger that is charged for every fit: open, or its place. Rows in memory have no place of their own,
             so a fit without a ledger is refused.
@@ -115,15 +116,16 @@ class PrivateEstimator(BaseEstimator, ABC):
         self.event_ = plan.event
         for name in self._OPTIONAL:
             self.__dict__.pop(name, None)
-        self._asked, self._unit = means.price, means.unit
+        self._asked, self._unit, self._method = means.price, means.unit, plan.method
         return result
 
     def explain(self) -> str:
-        """What the last fit promises to whom, what it spent, and where that is written down."""
+        """What the last fit promises to whom, by which method, what it spent, and where that is written down."""
         check_is_fitted(self, "event_")
         guarantee = promise(self.event_, self._asked, self._unit.adjacency)
         lines = (
             f"{type(self).__name__} protects {self._unit}: {guarantee}.",
+            f"method:  {self._method}",
             f"spent:   {unparse(self.event_)}",
             f"charged: {self.receipt_}",
         )

@@ -51,10 +51,9 @@ from defocus.answers.tables import Keys, plain
 from defocus.errors import InvalidParameterError, Number, probability
 from defocus.learning.estimators.base import PrivateEstimator
 from defocus.learning.estimators.descent import PULL, ROW_BITS, grained, noised
-from defocus.learning.estimators.fit_budget import Sum
+from defocus.learning.estimators.fit_budget import FitBudget, Noise, Sum, deviation
 from defocus.learning.estimators.grid import Floats, Held, moment_noise, moment_sum, noisy_moments
 from defocus.ledger import Receipt
-from defocus.mechanisms import Gaussian
 from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 
@@ -170,7 +169,7 @@ class _Bent:
     off: float
 
     @classmethod
-    def released(cls, rows: Held, curve: Curve, w: Floats, noise: Gaussian, bits: Bits) -> "_Bent":
+    def released(cls, rows: Held, curve: Curve, w: Floats, noise: Noise, bits: Bits) -> "_Bent":
         seen = noisy_moments(rows.weighted(curve.roots(w), ROW_BITS), noise, bits, rows.persons)
         on, off = moment_noise(noise)
         scale = curve.bend / 4**ROW_BITS
@@ -207,7 +206,7 @@ class _Bent:
 
 
 def inferred(
-    rows: Held, curve: Curve, w: Floats, *, noises: Sequence[Gaussian], bits: Bits, units: Callable[[Floats], Floats]
+    rows: Held, curve: Curve, w: Floats, *, noises: Sequence[Noise], bits: Bits, units: Callable[[Floats], Floats]
 ) -> Inference:
     """One step from ``w``, and what is known about its error, in the ``units`` of the data, an affine function.
 
@@ -218,7 +217,7 @@ def inferred(
     w = start[:, 0] / grained(np.ones(1))
     missed, step = curve.residuals(start)
     gradient = noised(rows.tallied(missed), pulled, bits)[:, 0] * (step / 2**ROW_BITS)
-    error = float(pulled.sigma) * step / 2**ROW_BITS
+    error = deviation(pulled) * step / 2**ROW_BITS
 
     found = _Bent.released(rows, curve, start, curved, bits)
     for look in range(2, curve.looks + 1):
@@ -391,8 +390,13 @@ class InferringEstimator(PrivateEstimator):
         return [whole, *drawn, Rule("coefficients are not regularised")]
 
 
-def unregularised(name: str, given: object, solver: object, fine: tuple[object, ...]) -> None:
-    """Refuse what coefficients with intervals cannot have: a ridge, or a solver that does not lead to them."""
+def unregularised(name: str, given: object, solver: object, fine: tuple[object, ...], means: FitBudget) -> None:
+    """Refuse what coefficients with intervals cannot have: Laplace noise, a ridge, a solver that leads elsewhere."""
+    if means.pure:
+        raise InvalidParameterError(
+            f"Confidence intervals of coefficients rest on Gaussian noise, and {means.price} has no delta.",
+            fix="pass one well below one over the number of rows, for example delta=1e-6.",
+        )
     if given is not None:
         raise InvalidParameterError(f"{name}= shrinks coefficients, so no interval holds.", fix=f"leave {name}= out.")
     if solver not in fine:

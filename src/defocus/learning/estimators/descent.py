@@ -27,12 +27,13 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import final
+from typing import cast, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from defocus.learning.estimators.fit_budget import FitBudget, Plan, Sum, planned
+from defocus.errors import InvalidParameterError
+from defocus.learning.estimators.fit_budget import FitBudget, Noise, Plan, Sum, planned
 from defocus.learning.estimators.grid import Floats, Rows, summed
 from defocus.mechanisms import Gaussian
 from defocus.mechanisms.mechanism import IntVector, add
@@ -276,6 +277,12 @@ def gradient_plan(means: FitBudget, dimension: int, steps: int, also: Sequence[S
         adds :math:`x \otimes r`, of norm :math:`\|x\|\|r\| \le 2^{26}`, to a gradient, at any coefficients, and at most
         :math:`2^{13}` to the sum of :math:`\lfloor\|x\|^2/2^{13}\rfloor`.
     """
+    if means.pure:
+        raise InvalidParameterError(
+            f"Descent looks at the data {steps} times, and {means.price} has no delta: without one, noise grows with"
+            " that number and not with its root.",
+            fix="leave solver= out, or pass a delta well below one over the number of rows, for example delta=1e-6.",
+        )
     left = 1 - sum(each.share for each in also)
     gradients = Sum(2**ROW_BITS * PULL, dimension, left * (1 - _TRACE), steps)
     return planned(means, [gradients, Sum(2**ROW_BITS, 1, left * _TRACE), *also])
@@ -283,7 +290,7 @@ def gradient_plan(means: FitBudget, dimension: int, steps: int, also: Sequence[S
 
 def optimum(rows: Rows, loss: Loss, plan: Plan, *, steps: int, ridge: float | None, bits: Bits) -> Floats:
     """The coefficients that the loss and a ridge prefer: everything here is paid for by the plan."""
-    whole, trace = plan.noises[:2]
+    whole, trace = cast("tuple[Gaussian, Gaussian]", plan.noises[:2])  # no other is planned for gradients
     noise = replace(whole, dimension=rows.width * loss.columns)
     long = summed(np.floor(rows.squares() / 2**ROW_BITS)[:, np.newaxis], rows.persons)
     lengths = trace.sample(int(long[0]), bits) + 3 * float(trace.sigma)
@@ -307,7 +314,7 @@ def grained(w: Floats) -> Floats:
     return whole
 
 
-def noised(exact: IntVector, noise: Gaussian, bits: Bits) -> Floats:
+def noised(exact: IntVector, noise: Noise, bits: Bits) -> Floats:
     """A matrix of whole sums with fresh noise in every entry."""
     return np.asarray(noise.sample(exact.ravel(), bits), dtype=np.float64).reshape(exact.shape)
 

@@ -3,22 +3,23 @@
 import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeVar, final
+from typing import Any, TypeAlias, TypeVar, final
 
 from defocus.errors import InvalidParameterError, Number
 from defocus.learning.ledgers import ledger_of, place_of, price
 from defocus.ledger import Ledger, Receipt
 from defocus.ledger.creation import check_kinds, exists
-from defocus.mechanisms import Gaussian
+from defocus.mechanisms import Gaussian, Laplace
 from defocus.privacy.budgets import Budget
 from defocus.privacy.calibration import calibrate
 from defocus.privacy.events import NOTHING, Event
 from defocus.privacy.units import Unit, rows
 from defocus.release.paid_computation import perform
 
-__all__ = ["FitBudget", "Plan", "Sum", "fit_budget", "planned"]
+__all__ = ["FitBudget", "Noise", "Plan", "Sum", "deviation", "fit_budget", "planned", "sized"]
 
 _Made = TypeVar("_Made")
 
@@ -44,13 +45,13 @@ class FitBudget:
         """How many rows neighbours differ in: one that comes or goes, one of each, or all of a person."""
         return self.unit.changes
 
+    @property
+    def pure(self) -> bool:
+        """Whether the price is an epsilon without a delta: noise is Laplace then, and else Gaussian."""
+        return self.price.epsilon is not None and not self.price.delta
+
     def least(self, family: Callable[[float], Event]) -> float:
-        """The least x whose event, of Gaussian noise, the price covers."""
-        if self.price.epsilon is not None and not self.price.delta:
-            raise InvalidParameterError(
-                f"Estimators add Gaussian noise, and {self.price} has no delta.",
-                fix="pass one well below one over the number of rows, for example delta=1e-6.",
-            )
+        """The least x whose event the price covers."""
         return calibrate(family, self.price, adjacency=self.unit.adjacency)
 
     def spend(
@@ -136,22 +137,48 @@ class Sum:
     """A vector of integer sums that is released ``times`` times over, for a ``share`` of the whole price.
 
     ``sensitivity`` bounds the L2 norm of what one row adds, or one person (:class:`.grid.Persons`), in steps of its
-    grid.
+    grid, and ``l1_bound`` its L1 norm, where that is less than any vector of so many whole numbers may have.
     """
 
     sensitivity: Number
     dimension: int
     share: float = 1.0
     times: int = 1
+    l1_bound: int | None = None
+
+    @property
+    def l1_sensitivity(self) -> int:
+        r"""A bound on the L1 norm: :math:`\|v\|_1 \le \sqrt d\,\|v\|_2`, and both sides of that are whole numbers.
+
+        >>> Sum(5, 2).l1_sensitivity, Sum(5, 2, l1_bound=6).l1_sensitivity
+        (7, 6)
+        """
+        most = math.isqrt(math.floor(self.dimension * Fraction(self.sensitivity) ** 2))
+        return most if self.l1_bound is None else min(most, self.l1_bound)
+
+
+Noise: TypeAlias = Gaussian | Laplace
+"""What a sum gets: discrete Gaussian noise, and discrete Laplace noise where the price has no delta."""
+
+
+def deviation(noise: Noise) -> float:
+    """The standard deviation of one entry."""
+    return float(noise.sigma) if isinstance(noise, Gaussian) else math.sqrt(noise.variance)
+
+
+def sized(noise: Noise, dimension: int) -> Noise:
+    """The same noise for a vector of this length, which is at most the one that was planned for."""
+    return replace(noise, dimension=dimension) if isinstance(noise, Gaussian) else noise
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The noise of each sum, and what all of them owe together."""
+    """The noise of each sum, what all of them owe together, and how the fit is made private, in words."""
 
-    noises: tuple[Gaussian, ...]
+    noises: tuple[Noise, ...]
     event: Event
+    method: str
 
 
 def planned(fit_budget: FitBudget, sums: Sequence[Sum], *, also: Event = NOTHING) -> Plan:
@@ -161,14 +188,28 @@ def planned(fit_budget: FitBudget, sums: Sequence[Sum], *, also: Event = NOTHING
     of times and share: of :math:`\rho = \sum_k m_k \Delta_k^2/2\sigma_k^2` it then owes the share :math:`s_k`. Where a
     row is replaced, one goes and one comes, and :math:`\Delta_k` is doubled; where a person owns m rows, it is m-fold.
 
+    For a price without delta, noise is discrete Laplace of :math:`b_k = x \Delta_k m_k/e_k` for the L1 sensitivity: of
+    epsilon, which adds up, sum k owes the share :math:`e_k`. Shares that make :math:`\sum_k c_k m_k/s_k` least for
+    Gaussian noise are :math:`s_k \propto \sqrt{c_k m_k}`; for Laplace noise, :math:`\sum_k c_k m_k^2/e_k^2` is then
+    least for :math:`e_k \propto (m_k s_k^2)^{1/3}`.
+
     >>> from defocus.privacy.units import rows
     >>> plan = planned(FitBudget(Budget(1, 1e-6), "people.ledger", rows()), [Sum(1024, 3)])
     >>> round(float(plan.noises[0].sigma) / 1024, 2)
     4.22
+    >>> plan = planned(FitBudget(Budget(1), "people.ledger", rows()), [Sum(1024, 3)])
+    >>> round(plan.noises[0].scale / 1024, 2), plan.method
+    (1.73, 'discrete Laplace noise on whole sums')
     """
     weights = [math.sqrt(part.times / part.share) for part in sums]
+    parts = [math.cbrt(part.times * part.share**2) / part.times for part in sums]
 
-    def noises(x: float) -> tuple[Gaussian, ...]:
+    def noises(x: float) -> tuple[Noise, ...]:
+        if fit_budget.pure:
+            bounds = [each.l1_sensitivity * fit_budget.moves for each in sums]
+            return tuple(
+                Laplace(scale=x * bound / part, sensitivity=bound) for bound, part in zip(bounds, parts, strict=True)
+            )
         return tuple(
             Gaussian(
                 sigma=x * weight * float(each.sensitivity) * fit_budget.moves,
@@ -182,4 +223,5 @@ def planned(fit_budget: FitBudget, sums: Sequence[Sum], *, also: Event = NOTHING
         return sum((each.times * noise.event for each, noise in zip(sums, noises(x), strict=True)), also)
 
     least = fit_budget.least(event)
-    return Plan(noises(least), event(least))
+    law = "Laplace" if fit_budget.pure else "Gaussian"
+    return Plan(noises(least), event(least), f"discrete {law} noise on whole sums")

@@ -16,14 +16,18 @@ diagonal counts twice. Scaled by :math:`\sqrt2`, entries off the diagonal make a
 .. math:: \|v\|^2 = 25\sum_i x_i^4 + 49\sum_{i<j} x_i^2x_j^2
     \le 25\Big(\sum_i x_i^4 + 2\sum_{i<j} x_i^2x_j^2\Big) = 25\|x\|^4 .
 
-Persons with several rows (:class:`Persons`). What a row adds to a sum is a vector v of whole numbers with
-:math:`\|v\| \le \Delta`. A person with rows :math:`v_1, \dots, v_k` adds
-:math:`u = \mathrm{trunc}(\frac1k \sum_i v_i)`, each entry rounded towards zero. The ball of radius :math:`\Delta` is
-convex, so the average is in it; rounding an entry towards zero makes it no larger in size, so
-:math:`\|u\| \le \|\frac1k \sum_i v_i\| \le \Delta`. What a person adds depends on that person's rows alone, so one
-who comes or goes moves the sum by at most :math:`\Delta`, whatever k is: as much as one row does without persons.
-Entries that are multiplied after rounding, by 5 and 7 above, keep this, since the average is multiplied as well. With
-one row a person, u = v.
+In L1 norm, for d entries, :math:`\|x\|_1^2 \le d\|x\|^2` makes it
+
+.. math:: \|v\|_1 = 5\|x\|^2 + \tfrac72\big(\|x\|_1^2 - \|x\|^2\big)
+    \le \big(5 + \tfrac72(d - 1)\big)\|x\|^2 .
+
+Persons with several rows (:class:`Persons`). What a row adds to a sum is a vector v of whole numbers with :math:`\|v\|
+\le \Delta`. A person with rows :math:`v_1, \dots, v_k` adds :math:`u = \mathrm{trunc}(\frac1k \sum_i v_i)`, each entry
+rounded towards zero. The ball of radius :math:`\Delta` is convex, so the average is in it; rounding an entry towards
+zero makes it no larger in size, so :math:`\|u\| \le \|\frac1k \sum_i v_i\| \le \Delta`, in L1 norm as in L2 norm. What
+a person adds depends on that person's rows alone, so one who comes or goes moves the sum by at most :math:`\Delta`,
+whatever k is: as much as one row does without persons. Entries that are multiplied after rounding, by 5 and 7 above,
+keep this, since the average is multiplied as well. With one row a person, u = v.
 """
 
 import math
@@ -36,8 +40,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from defocus.errors import in_range
-from defocus.learning.estimators.fit_budget import Sum
-from defocus.mechanisms import Gaussian
+from defocus.learning.estimators.fit_budget import Noise, Sum, deviation
 from defocus.mechanisms.mechanism import IntVector
 from defocus.noise import Bits
 
@@ -77,11 +80,15 @@ _AT_ONCE = 1 << 20
 @final
 @dataclass(frozen=True, slots=True)
 class Ball:
-    """How rows become integers: divided by ``norm``, with a ``constant`` beside them, 2**bits for the whole radius."""
+    """How rows become integers: divided by ``norm``, with a ``constant`` beside them, 2**bits for the whole radius.
+
+    With ``l1_norm``, rows whose L1 norm is larger are scaled down to it.
+    """
 
     norm: float
     bits: int
     constant: float = 0.0
+    l1_norm: float = math.inf
 
     @property
     def radius(self) -> int:
@@ -93,8 +100,23 @@ class Ball:
         """The entry beside them, in steps: radius² + intercept² is at most 4**bits."""
         return math.isqrt((1 << 2 * self.bits) - self.radius * self.radius) if self.constant else 0
 
+    @property
+    def _l1_radius(self) -> float:
+        """What the features of a row may measure in L1 norm, in steps."""
+        return math.inf if math.isinf(self.l1_norm) else math.floor(self.l1_norm / self.norm * self.radius)
+
+    def length(self, width: int) -> float:
+        """What a whole row of so many entries measures in L1 norm at most, where 2**bits is one.
+
+        >>> Ball(1.0, 10).length(9), round(Ball(1.0, 10, l1_norm=2.0).length(9), 2)
+        (3.0, 2.0)
+        """
+        return min(math.sqrt(width), (self._l1_radius + self.intercept) / (1 << self.bits))
+
     def __post_init__(self) -> None:
         in_range("norm", self.norm, 1 / _HUGE, _HUGE)
+        if not math.isinf(self.l1_norm):
+            in_range("l1_norm", self.l1_norm, self.norm / 2**10, _HUGE)
 
     def hold(self, X: Matrix) -> Matrix:
         """The rows as whole numbers in double precision, each of norm at most 2**bits."""
@@ -111,6 +133,11 @@ class Ball:
         shrink = np.where(size > self.radius**2, self.radius * _JUST_BELOW / np.sqrt(np.maximum(size, 1.0)), 1.0)
         _scale(rows, shrink)
         _entries(rows, np.trunc(_data(rows)))
+        if not math.isinf(self.l1_norm):
+            size, most = _column(abs(rows).sum(axis=1)), self._l1_radius  # of whole numbers
+            _scale(rows, np.where(size > most, most * _JUST_BELOW / np.maximum(size, 1.0), 1.0))
+            _entries(rows, np.trunc(_data(rows)))
+            _scale(rows, np.where(_column(abs(rows).sum(axis=1)) <= most, 1.0, 0.0))
         # What follows changes nothing, unless the platform rounds wrongly. A norm that is NaN does not fit.
         _scale(rows, np.where(squares(rows) <= self.radius**2, 1.0, 0.0))
         _entries(rows, np.nan_to_num(_data(rows), nan=0.0, posinf=0.0, neginf=0.0))
@@ -146,6 +173,17 @@ class Persons:
         self._rows = len(owner)
         self._members = order[np.count_nonzero(owner < 0) :]
         self._starts = np.searchsorted(owner[self._members], np.arange(int(owner.max(initial=-1)) + 2))
+
+    @property
+    def shares(self) -> Floats:
+        """What each row counts for in an average of its person's, so that a person counts once; of nobody, nothing.
+
+        >>> Persons(np.array([0, 1, 0, -1])).shares.tolist()
+        [0.5, 1.0, 0.5, 0.0]
+        """
+        shares, sizes = np.zeros(self._rows), np.diff(self._starts)
+        shares[self._members] = np.repeat(1 / np.maximum(sizes, 1), sizes)
+        return shares
 
     def averages(self, rows: Matrix, weights: Floats) -> Iterator[Matrix]:
         """The averages of each person's rows, each times its whole weight, for some persons after the other."""
@@ -303,7 +341,8 @@ _ON, _OFF = 5, 7
 
 def moment_sum(width: int, bits: int, share: float) -> Sum:
     """The release of second moments of rows of norm at most 2**bits."""
-    return Sum(_ON * 4**bits, width * (width + 1) // 2, share)
+    l1_bound = _ON * 4**bits + _OFF * (width - 1) * 4**bits // 2
+    return Sum(_ON * 4**bits, width * (width + 1) // 2, share, l1_bound=l1_bound)
 
 
 def moments(rows: Matrix, persons: Persons | None = None) -> IntVector:
@@ -313,7 +352,7 @@ def moments(rows: Matrix, persons: Persons | None = None) -> IntVector:
     return tallied(rows, dense, persons)[upper] * np.where(upper[0] == upper[1], _ON, _OFF)
 
 
-def noisy_moments(rows: Matrix, noise: Gaussian, bits: Bits, persons: Persons | None = None) -> NDArray[np.float64]:
+def noisy_moments(rows: Matrix, noise: Noise, bits: Bits, persons: Persons | None = None) -> NDArray[np.float64]:
     """The whole symmetric matrix, with noise, in squared steps."""
     width = rows.shape[1]
     upper = np.triu_indices(width)
@@ -323,11 +362,11 @@ def noisy_moments(rows: Matrix, noise: Gaussian, bits: Bits, persons: Persons | 
     return matrix + np.triu(matrix, 1).T
 
 
-def moment_noise(noise: Gaussian) -> tuple[float, float]:
+def moment_noise(noise: Noise) -> tuple[float, float]:
     """The standard errors of an entry on the diagonal and of one off it."""
-    return float(noise.sigma) / _ON, float(noise.sigma) / _OFF
+    return deviation(noise) / _ON, deviation(noise) / _OFF
 
 
-def moment_error(noise: Gaussian, width: int) -> float:
+def moment_error(noise: Noise, width: int) -> float:
     r"""How far the noise moves eigenvalues: about :math:`2\sqrt{d}` times the error of one entry."""
-    return 2 * float(noise.sigma) / _OFF * math.sqrt(width)
+    return 2 * deviation(noise) / _OFF * math.sqrt(width)

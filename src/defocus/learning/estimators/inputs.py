@@ -37,6 +37,7 @@ __all__ = [
     "family",
     "held",
     "in_units_of_data",
+    "l1_norm_of",
     "mark",
     "marks",
     "numbers",
@@ -465,12 +466,23 @@ def bounds_of(declared: Any, features: int) -> Bounds:
     return Bounds(low, high)
 
 
-def held(X: Matrix, bounds: Any, norm: Any) -> Matrix:
-    """Rows to predict: cut to the bounds, with what is missing in the middle; or held to the norm."""
+def held(X: Matrix, bounds: Any, norm: Any, l1_norm: Any = None) -> Matrix:
+    """Rows to predict: cut to the bounds, with what is missing in the middle; or held to the norms."""
     if bounds is None:
-        ball = Ball(float(positive("norm", norm)), _FINE)
+        ball = Ball(float(positive("norm", norm)), _FINE, l1_norm=l1_norm_of(l1_norm, bounds))
         return ball.hold(X) * (ball.norm / ball.radius)
     return _of_dense(X, bounds).cut(X)
+
+
+def l1_norm_of(declared: Any, bounds: Any) -> float:
+    """The largest L1 norm of a row, infinite where none was declared."""
+    if declared is None:
+        return math.inf
+    if bounds is not None:
+        raise InvalidParameterError(
+            "l1_norm= is for rows as they come, and bounds= moves them.", fix="pass norm= in place of bounds=."
+        )
+    return float(positive("l1_norm", declared))
 
 
 def scaled(X: Matrix, bounds: Any, norm: Any) -> tuple[Matrix, float]:

@@ -16,10 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 from defocus.errors import count
 from defocus.learning.estimators.base import PrivateEstimator
 from defocus.learning.estimators.descent import noised
-from defocus.learning.estimators.fit_budget import Sum, planned
+from defocus.learning.estimators.fit_budget import Noise, Sum, deviation, planned
 from defocus.learning.estimators.grid import Ball, Floats, Persons, squares, summed
 from defocus.learning.estimators.inputs import held, outward, persons_of, scaled, seen
-from defocus.mechanisms import Gaussian
 from defocus.mechanisms.mechanism import IntVector
 
 __all__ = ["KMeans", "assigned", "starts", "summed_up"]
@@ -54,8 +53,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, Pr
         :math:`2^{11}` in the first and at most :math:`2^{12}` in each of the others, together at most
         :math:`3\cdot2^{11}` in L2 norm. For the small clusters and in each of ``max_iter`` rounds, the size and the
         sum of every cluster is released. A row is in one cluster, and there it weighs :math:`2^{11}` in the size and at
-        most :math:`2^{12}` in the sum: at most :math:`2^{11}\sqrt5` in L2 norm, at any centres. Which cluster that is
-        depends on whole numbers only, so no rounding of another row can change it.
+        most :math:`2^{12}` in the sum: at most :math:`2^{11}\sqrt5` in L2 norm, at any centres. In L1 norm, for d
+        features, that is at most :math:`2^{11} + 2^{12}\sqrt d`. Which cluster a row is in depends on whole numbers
+        only, so no rounding of another row can change it.
     Assumes:
         ``norm`` or ``bounds`` were not read off the data; longer rows are scaled down. NaN is zero, with
         ``bounds`` the middle. The number of clusters is public.
@@ -104,13 +104,14 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, Pr
         ball = Ball(norm, _BITS)
         weight = int(_COUNT * 2**_BITS)
         reach = (weight**2 + 4**_BITS) ** 0.5 * (1 + 1e-12)
+        near = weight + math.isqrt(width * 4**_BITS)  # in L1 norm
         cells = min(max(_CELLS * clusters, _FEWEST), _MOST)
         plan = planned(
             means,
             [
                 Sum(3 * weight, width + 2, _WHERE),
-                Sum(reach, cells * (width + 1), _FIRST),
-                Sum(reach, clusters * (width + 1), 1 - _WHERE - _FIRST, rounds),
+                Sum(reach, cells * (width + 1), _FIRST, l1_bound=near),
+                Sum(reach, clusters * (width + 1), 1 - _WHERE - _FIRST, rounds, l1_bound=near),
             ],
         )
 
@@ -118,9 +119,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, Pr
             kept = ball.hold(moved)
             whole = kept.toarray() if hasattr(kept, "toarray") else kept
 
-            def measured(around: Floats, noise: Gaussian) -> tuple[Floats, Floats]:
+            def measured(around: Floats, noise: Noise) -> tuple[Floats, Floats]:
                 exact = summed_up(whole, around, weight, persons)
-                return _read(noised(exact, noise, drawn), weight, float(noise.sigma), ball.radius)
+                return _read(noised(exact, noise, drawn), weight, deviation(noise), ball.radius)
 
             where, many, refine = plan.noises
             ones = np.full(len(whole), float(weight))
@@ -238,13 +239,13 @@ class _Area:
         return np.asarray(points * np.minimum(1.0, self.radius / np.maximum(lengths, 1.0)))
 
 
-def _area(noisy: Floats, weight: int, noise: Gaussian, radius: int) -> _Area:
+def _area(noisy: Floats, weight: int, noise: Noise, radius: int) -> _Area:
     """Where rows lie, from their noisy sum, number and squared lengths.
 
     The mean is drawn to the middle of the ball by how much of it may be noise (James, Stein 1961), and stays there
     where most of it may be.
     """
-    width, sigma = len(noisy) - 2, float(noise.sigma)
+    width, sigma = len(noisy) - 2, deviation(noise)
     total, rows_about = noisy[:width], noisy[width] / weight
     certain = 1 - width * sigma**2 / max(float(total @ total), 1.0)
     if certain < 0.5 or rows_about < _CERTAIN * sigma / weight:

@@ -1,4 +1,4 @@
-"""Linear regression: by exact noisy descent, or from noisy sufficient statistics."""
+"""Linear regression: by exact noisy descent, from noisy sufficient statistics, or by objective perturbation."""
 
 import math
 from dataclasses import dataclass
@@ -33,12 +33,14 @@ from defocus.learning.estimators.inputs import (
     bounds_of,
     held,
     in_units_of_data,
+    l1_norm_of,
     numbers,
     persons_of,
     scaled,
     seen,
     seen_with,
 )
+from defocus.learning.estimators.perturbation import Problem, huber, objective
 from defocus.noise import Bits
 
 __all__ = ["LinearRegression", "shortfalls"]
@@ -54,7 +56,7 @@ _FARTHEST = 2.0
 """No prediction is farther from the middle of the range of targets, in half ranges, where the meat is released."""
 _SHARE = 0.5
 """Of the budget, for second moments; the rest is for products with the target."""
-_SOLVERS = ("descent", "moments")
+_SOLVERS = ("descent", "moments", "objective")
 _INFERENCE = (0.45, 0.3, 0.25)
 """Of the budget, for products with the target, second moments and the meat, where intervals are asked for."""
 
@@ -66,8 +68,8 @@ class LinearRegression(RegressorMixin, InferringEstimator):
 
     Guarantee:
         The fit owes ``event_``, calibrated to its price; one row is added or removed, or replaced where the
-        ledger says so. Rows and targets are whole numbers (:mod:`.grid`); noise is discrete Gaussian, and the rest is
-        computed from the noisy sums.
+        ledger says so. Rows and targets are whole numbers (:mod:`.grid`); noise is discrete Gaussian, or discrete
+        Laplace for a price without delta, and the rest is computed from the noisy sums.
 
         *solver="descent"*: ``max_iter`` times, the sum over rows of (residual, clipped to ``clip``) times (row) is
         released, as in :class:`LogisticRegression`: one row moves it by at most :math:`2^{26}` steps.
@@ -75,6 +77,9 @@ class LinearRegression(RegressorMixin, InferringEstimator):
         *solver="moments"*: the sums of :math:`x x^T` and of :math:`x y` are released once. Rows have norm at most
         :math:`2^{10}` and targets are at most :math:`2^{10}` in size, so a row moves the second by at most
         :math:`2^{20}` in L2 norm, and the first, weighted, by at most :math:`5\cdot2^{20}` (:mod:`.grid`).
+
+        *solver="objective"*, the default for a price without delta: Huber's loss with a random linear term is minimised
+        (:mod:`.perturbation`).
 
         *intervals=True*: both are released on a finer grid, and then the meat of the sandwich (:func:`.newton_sums`).
     Assumes:
@@ -91,8 +96,12 @@ class LinearRegression(RegressorMixin, InferringEstimator):
 
     Args:
         target: the least and the largest value to predict.
-        solver: "descent", the default, or "moments", which intervals need and then are the default.
+        solver: "descent", the default; "moments", which intervals need and then are the default; or "objective", the
+            default for a price without delta.
         norm: the longest that a row may be, where there are no ``bounds``.
+        l1_norm: the most that the sizes of a row's entries may add up to, where there are no ``bounds``; other rows are
+            scaled down. Objective perturbation without delta adds noise in proportion to it. By default it follows from
+            ``norm``; for one-hot rows of k columns, divided by the root of k to have norm one, it is the root of k.
         bounds: the least and the largest value, each a number or one for every feature.
         intervals: whether part of the price pays for confidence intervals, :meth:`coefficients`; without a ridge.
         clip: how hard a row may pull, in units of half the range of ``target``, by descent.
@@ -119,6 +128,7 @@ class LinearRegression(RegressorMixin, InferringEstimator):
     target: Any = (-1.0, 1.0)
     solver: str | None = None
     norm: Any = 1.0
+    l1_norm: Any = None
     bounds: Any = None
     intervals: bool = False
     clip: Any = 0.5
@@ -132,24 +142,30 @@ class LinearRegression(RegressorMixin, InferringEstimator):
         if told.solver not in (None, *_SOLVERS):
             raise InvalidParameterError("There is no such solver.", fix=f"choose solver= from {', '.join(_SOLVERS)}.")
         if told.intervals:
-            unregularised("alpha", told.alpha, told.solver, (None, "moments"))
+            unregularised("alpha", told.alpha, told.solver, (None, "moments"), means)
         aim = bounds_of(told.target, 1)
         ridge = None if told.alpha is None else float(positive("alpha", told.alpha))
         clip, steps = float(in_range("clip", told.clip, 1e-3, 2)), count("max_iter", told.max_iter)
         rows, values = seen_with(self, data.X, data.y, numbers, sparse=True)
         persons = persons_of(data.users, rows.shape[0])
         rows, norm = scaled(rows, told.bounds, told.norm)
-        features, descends = rows.shape[1], told.solver != "moments" and not told.intervals
+        solver = "moments" if told.intervals else told.solver or ("objective" if means.pure else "descent")
+        features = rows.shape[1]
         constant = 1 / math.sqrt(features) if told.intervals else _CONSTANT
-        fine = descends or told.intervals
-        ball = Ball(norm, ROW_BITS if fine else _BITS, constant if told.fit_intercept else 0.0)
+        fine = solver != "moments" or told.intervals
+        beside = constant if told.fit_intercept else 0.0
+        ball = Ball(norm, ROW_BITS if fine else _BITS, beside, l1_norm_of(told.l1_norm, told.bounds))
         width = features + bool(told.fit_intercept)
         moments = (
             newton_sums(width, 1, _INFERENCE)
             if told.intervals
             else (moment_sum(width, _BITS, _SHARE), Sum(4**_BITS, width, 1 - _SHARE))
         )
-        plan = gradient_plan(means, width, steps) if descends else planned(means, moments)
+        if solver == "objective":
+            way = objective(means, Problem(width, clip, 1.0, _SPREAD, ball.length(width)), ridge)
+            plan = way.plan
+        else:
+            plan = gradient_plan(means, width, steps) if solver == "descent" else planned(means, moments)
         middle, half = float(aim.middle[0]), float(aim.half[0])
 
         def units(w: Floats) -> Floats:
@@ -165,7 +181,10 @@ class LinearRegression(RegressorMixin, InferringEstimator):
                 curve = _squares(whole, aims, sides, ball.intercept)
                 return inferred(whole, curve, np.zeros(width), noises=plan.noises, bits=drawn, units=units).table
             aims = np.rint(aims)
-            if not descends:
+            if solver == "objective":
+                solve = way.prepare(Held(whole.matrix / 2.0**ROW_BITS, persons), drawn)
+                return units(solve(huber(aims / 2**_BITS, clip), drawn))
+            if solver == "moments":
                 return units(_solved(whole, aims, plan, ridge, drawn))
             loss = Loss(
                 lambda scores: shortfalls(scores, aims, clip), columns=1, step=clip / PULL, bend=1.0, spread=_SPREAD
@@ -176,7 +195,7 @@ class LinearRegression(RegressorMixin, InferringEstimator):
         if told.intervals:
             self.inference_, found = found, found[:, 0]
         self.coef_, self.intercept_ = found[:-1], found[-1]
-        self.n_iter_, self.bounds_ = steps if descends else 1, told.bounds
+        self.n_iter_, self.bounds_ = steps if solver == "descent" else 1, told.bounds
         self._names, self._constant = data.names, bool(told.fit_intercept)
         return self
 
@@ -187,7 +206,7 @@ class LinearRegression(RegressorMixin, InferringEstimator):
         """The expected target of each row, held to the bounds or the ball as when fitting."""
         check_is_fitted(self)
         rows = seen(self, X, reset=False, sparse=True)
-        predicted: Floats = held(rows, self._limits, self.norm) @ self.coef_ + self.intercept_
+        predicted: Floats = held(rows, self._limits, self.norm, self.l1_norm) @ self.coef_ + self.intercept_
         return predicted
 
 

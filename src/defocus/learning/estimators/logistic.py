@@ -1,9 +1,9 @@
-"""Logistic regression, in three ways: by exact noisy descent, by output and by objective perturbation."""
+"""Logistic regression, in three ways: by exact noisy descent, by objective and by output perturbation."""
 
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -31,9 +31,9 @@ from defocus.learning.estimators.descent import (
 )
 from defocus.learning.estimators.fit_budget import FitBudget, Plan
 from defocus.learning.estimators.grid import Ball, Floats, Held, Rows
-from defocus.learning.estimators.inputs import held, in_units_of_data, persons_of, scaled, seen, seen_with
+from defocus.learning.estimators.inputs import held, in_units_of_data, l1_norm_of, persons_of, scaled, seen, seen_with
 from defocus.learning.estimators.labels import Labels, labels, none_found, numbered
-from defocus.learning.estimators.perturbation import Perturbation, objective, output
+from defocus.learning.estimators.perturbation import WAYS, classified, problem_of
 from defocus.noise import Bits
 
 __all__ = ["LogisticRegression", "ScoredClassifier", "descent_plan", "fitted_by_descent"]
@@ -88,8 +88,8 @@ class LogisticRegression(ScoredClassifier, InferringEstimator):
         *intervals=True*, for two declared classes: descent goes by residuals that are not clipped, at most 1, in steps
         of :math:`2^{-13}`, so the same holds; from where it ends, a noisy Newton step is taken (:func:`.newton_sums`).
 
-        *solver="output"* and *solver="objective"*: see :mod:`.perturbation`. These are proven for real numbers and
-        computed with floats, and cost K times as much for K > 2 classes.
+        *solver="output"* and *solver="objective"*, the default for a price without delta: see :mod:`.perturbation`.
+        Minima are computed with floats, and what that leaves is paid for. They cost K times as much for K > 2 classes.
     Assumes:
         ``norm``, ``bounds`` and ``classes`` were not read off the data. Without ``bounds``, rows longer than
         ``norm`` are scaled down to it, when fitting and when predicting. Without ``classes``, a label is learned
@@ -106,8 +106,11 @@ class LogisticRegression(ScoredClassifier, InferringEstimator):
         stochastic approximation by averaging. For the other two ways see :mod:`.perturbation`.
 
     Args:
-        solver: "descent", "output" or "objective".
+        solver: "descent", "output" or "objective"; by default descent, and objective for a price without delta.
         norm: the longest that a row may be, where there are no ``bounds``.
+        l1_norm: the most that the sizes of a row's entries may add up to, where there are no ``bounds``; other rows are
+            scaled down. Objective perturbation without delta adds noise in proportion to it. By default it follows from
+            ``norm``; for one-hot rows of k columns, divided by the root of k to have norm one, it is the root of k.
         bounds: the least and the largest value, each a number or one for every feature.
         classes: the classes to learn; found for a share of the price by default.
         intervals: whether part of the price pays for confidence intervals, :meth:`coefficients`; without a ridge.
@@ -132,8 +135,9 @@ class LogisticRegression(ScoredClassifier, InferringEstimator):
     _SPARSE: ClassVar = True
     _RELEASED: ClassVar = {"classes_": ("classes",), "coef_": ("scores", "features"), "intercept_": ("scores",)}
 
-    solver: str = "descent"
+    solver: str | None = None
     norm: Any = 1.0
+    l1_norm: Any = None
     bounds: Any = None
     classes: Any = None
     intervals: bool = False
@@ -144,17 +148,19 @@ class LogisticRegression(ScoredClassifier, InferringEstimator):
     def fit(self, X: Any, y: Any = None, users: Any = None) -> "LogisticRegression":
         """Charge, then fit; ``users`` says whose each row is."""
         told, means, drawn, data = self._told(X, y, users)
-        if told.solver not in _SOLVERS:
+        if told.solver not in (None, *_SOLVERS):
             raise InvalidParameterError("There is no such solver.", fix=f"choose solver= from {', '.join(_SOLVERS)}.")
         declared = labels(told.classes, means)
-        _check_inference(told, declared)
+        _check_inference(told, declared, means)
+        solver = told.solver or ("objective" if means.pure else "descent")
         ridge = None if told.C is None else 1 / float(in_range("C", told.C, 1e-300, 1e300))
         rows, target = seen_with(self, data.X, data.y, declared.read, sparse=True)
         persons = persons_of(data.users, rows.shape[0])
         rows, norm = scaled(rows, told.bounds, told.norm)
         features = rows.shape[1]
         constant = 1 / math.sqrt(features) if told.intervals else _CONSTANT
-        ball = Ball(norm, ROW_BITS, constant if told.fit_intercept else 0.0)
+        beside = constant if told.fit_intercept else 0.0
+        ball = Ball(norm, ROW_BITS, beside, l1_norm_of(told.l1_norm, told.bounds))
         width = features + bool(told.fit_intercept)
 
         def units(w: Floats) -> tuple[Floats, Floats]:
@@ -170,7 +176,7 @@ class LogisticRegression(ScoredClassifier, InferringEstimator):
                 whole, places = Held(ball.hold(rows), persons), numbered(target, pair)
                 return pair, _inferred(whole, places, plan, steps=steps, bits=drawn, units=units)
 
-        elif told.solver == "descent":
+        elif solver == "descent":
             plan = descent_plan(means, declared, width, count("max_iter", told.max_iter))
 
             def compute() -> tuple[NDArray[Any], Floats]:
@@ -178,11 +184,11 @@ class LogisticRegression(ScoredClassifier, InferringEstimator):
                 return fitted_by_descent(whole, target, declared, plan, steps=told.max_iter, ridge=ridge, bits=drawn)
 
         else:
-            way: Perturbation = {"output": output, "objective": objective}[told.solver](means, declared, width, ridge)
+            way = WAYS[solver](means, problem_of(declared, width, ball.length(width)), ridge)
             plan = way.plan
 
             def compute() -> tuple[NDArray[Any], Floats]:
-                return way.fitted(ball.hold(rows), 2**ROW_BITS, target, drawn)
+                return classified(way, Held(ball.hold(rows) / 2.0**ROW_BITS, persons), target, declared, drawn)
 
         classes, w = self._spend(plan, means, compute, lambda made: [made[1].tolist()])
         if not len(classes):
@@ -193,7 +199,7 @@ class LogisticRegression(ScoredClassifier, InferringEstimator):
         else:
             self.coef_, self.intercept_ = units(w)
         self._names, self._constant = data.names, bool(told.fit_intercept)
-        self.n_iter_ = told.max_iter if told.solver == "descent" else 1  # how far a solver goes depends on rows
+        self.n_iter_ = told.max_iter if solver == "descent" else 1  # how far a solver goes depends on rows
         return self
 
     def predict_proba(self, X: Any) -> Floats:
@@ -210,14 +216,14 @@ class LogisticRegression(ScoredClassifier, InferringEstimator):
     def _scored(self, X: Any) -> Floats:
         check_is_fitted(self)
         rows = seen(self, X, reset=False, sparse=True)
-        scores: Floats = held(rows, self._limits, self.norm) @ self.coef_.T + self.intercept_
+        scores: Floats = held(rows, self._limits, self.norm, self.l1_norm) @ self.coef_.T + self.intercept_
         return scores
 
 
 def descent_plan(means: FitBudget, declared: Labels, width: int, steps: int) -> Plan:
     """What finding classes, and then gradients for as many as there may be, owe together."""
     plan = gradient_plan(declared.left(means), width * (1 if declared.most == 2 else declared.most), steps)
-    return Plan(plan.noises, plan.event + declared.event)
+    return replace(plan, event=plan.event + declared.event)
 
 
 def fitted_by_descent(
@@ -239,10 +245,10 @@ def fitted_by_descent(
     return classes, optimum(rows, loss, plan, steps=steps, ridge=ridge, bits=bits)
 
 
-def _check_inference(told: LogisticRegression, declared: Labels) -> None:
+def _check_inference(told: LogisticRegression, declared: Labels, means: FitBudget) -> None:
     if not told.intervals:
         return
-    unregularised("C", told.C, told.solver, ("descent",))
+    unregularised("C", told.C, told.solver, (None, "descent"), means)
     if declared.declared is None or declared.most != 2:
         raise InvalidParameterError(
             "Intervals are for log odds of two classes.", fix="declare both, for example classes=[0, 1]."

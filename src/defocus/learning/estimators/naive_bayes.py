@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from defocus.errors import InvalidParameterError, whole
 from defocus.learning.estimators.base import PrivateEstimator
 from defocus.learning.estimators.descent import noised
-from defocus.learning.estimators.fit_budget import Plan, Sum, planned
+from defocus.learning.estimators.fit_budget import Sum, deviation, planned, sized
 from defocus.learning.estimators.grid import Floats, summed
 from defocus.learning.estimators.inputs import bounds_of, persons_of, seen, seen_with
 from defocus.learning.estimators.labels import labels, none_found, numbered
@@ -38,7 +38,8 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):
     Guarantee:
         The fit owes ``event_``, calibrated to its price; one row is added or removed, or replaced where the ledger
         says so. A row adds :math:`2^{10}` to a cell for each of d features, in the block of its own class: the cells
-        move by exactly :math:`2^{10}\sqrt d` in L2 norm. They are integers, and the noise is discrete Gaussian.
+        move by exactly :math:`2^{10}\sqrt d` in L2 norm and :math:`2^{10}d` in L1 norm. They are integers; the
+        noise is discrete Gaussian, and discrete Laplace for a price without delta.
     Assumes:
         ``bounds`` and ``classes`` were not read off the data; without ``classes``, a label is learned if enough rows
         have it, for a tenth of epsilon and half of delta. Rows with other labels are left out.
@@ -87,8 +88,11 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):
         if bins > 1 << 16:
             raise InvalidParameterError("n_bins must be at most 65536.", fix="use wider bins.")
         features = rows.shape[1]
-        plan = planned(declared.left(means), [Sum(_ROW * root_up(Fraction(features)), declared.most * features * bins)])
-        plan = Plan(plan.noises, plan.event + declared.event)
+        cells_of_row = Sum(
+            _ROW * root_up(Fraction(features)), declared.most * features * bins, l1_bound=_ROW * features
+        )
+        plan = planned(declared.left(means), [cells_of_row])
+        plan = replace(plan, event=plan.event + declared.event)
 
         def compute() -> tuple[NDArray[Any], Floats, float]:
             classes = declared.found(target, drawn)
@@ -99,8 +103,8 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):
             ends_at = np.arange(0, columns.size + 1, features)
             each = sp.csr_matrix((there.ravel(), columns.ravel(), ends_at), (len(columns), math.prod(shape)))
             cells = summed(each, persons).reshape(shape)
-            noise = replace(plan.noises[0], dimension=cells.size)
-            return classes, noised(cells, noise, drawn) / _ROW, float(plan.noises[0].sigma) / _ROW
+            noise = sized(plan.noises[0], cells.size)
+            return classes, noised(cells, noise, drawn) / _ROW, deviation(noise) / _ROW
 
         classes, counts, error = self._spend(plan, means, compute, lambda made: made[1].tolist())
         if not len(classes):

@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from defocus.errors import InvalidParameterError, NotDeclaredError, count
 from defocus.learning.estimators.base import PrivateEstimator
 from defocus.learning.estimators.descent import noised
-from defocus.learning.estimators.fit_budget import FitBudget, Sum, planned
+from defocus.learning.estimators.fit_budget import FitBudget, Noise, Sum, deviation, planned
 from defocus.learning.estimators.grid import Ball, Floats, moment_sum, noisy_moments, summed
 from defocus.learning.estimators.inputs import Bounds, bounds_of, outward, persons_of, scaled, seen
-from defocus.mechanisms import Gaussian, RangeFinding
+from defocus.mechanisms import RangeFinding
 from defocus.noise import Bits
 from defocus.privacy.events import NOTHING, DiscreteGaussian
 from defocus.privacy.numbers import root_up
@@ -38,8 +38,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
         The fit owes ``event_``, calibrated to its price; one row is added or removed, or replaced where the ledger
         says so. Rows are whole vectors of norm at most :math:`2^{10}`: one row moves the weighted sum of
         :math:`x x^T` by at most :math:`5\cdot2^{20}` (:mod:`.grid`), and the sum of x, and the number of rows in
-        units of :math:`2^{-10}`, by at most :math:`2^{10}` each, in L2 norm. Noise is discrete Gaussian; the rest is
-        computed from the noisy sums.
+        units of :math:`2^{-10}`, by at most :math:`2^{10}` each, in L2 norm. Noise is discrete Gaussian; for a price
+        without delta discrete Laplace, for d features by the L1 norms: :math:`(5 + \frac72(d-1))2^{20}`,
+        :math:`2^{10}\sqrt d` and :math:`2^{10}`. The rest is computed from the noisy sums.
     Assumes:
         ``norm`` or ``bounds`` were not read off the data; longer rows are scaled down. NaN is zero, with ``bounds`` the
         middle.
@@ -150,7 +151,8 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
         The fit owes ``event_``, calibrated to its price; one row is added or removed, or replaced where the ledger
         says so. Each feature goes from its bounds to [-1, 1]; a row adds :math:`2^{10}` to a count, and at most
         :math:`2^{10}` in size to a sum and to a sum of squares of each of d features: at most
-        :math:`2^{10}\sqrt{2d+1}` in L2 norm, in whole numbers. Noise is discrete Gaussian.
+        :math:`2^{10}\sqrt{2d+1}` in L2 norm and :math:`2^{10}(2d+1)` in L1 norm, in whole numbers. Noise is discrete
+        Gaussian; discrete Laplace for a price without delta.
 
         Without ``bounds``, each feature's are found from a noisy histogram of magnitudes (:class:`RangeFinding`), and
         that is charged as well, within the same budget.
@@ -196,7 +198,8 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
         if declared is None:
             finder = _finder(means, width)
             also = width * finder.event
-        sums = Sum(2**_BITS * root_up(Fraction(2 * width + 1)), 2 * width + 1)
+        entries = 2 * width + 1
+        sums = Sum(2**_BITS * root_up(Fraction(entries)), entries, l1_bound=2**_BITS * entries)
         plan = planned(means, [sums], also=also)
 
         def compute() -> tuple[Bounds, Floats]:
@@ -211,7 +214,7 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
         self._read(bounds, noisy, plan.noises[0])
         return self
 
-    def _read(self, bounds: Bounds, noisy: Floats, noise: Gaussian) -> None:
+    def _read(self, bounds: Bounds, noisy: Floats, noise: Noise) -> None:
         """Means and deviations from noisy sums of features that go from -1 to 1."""
         width = len(bounds.low)
         rows_about = max(1.0, float(noisy[-1]))
@@ -222,7 +225,7 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
         self.scale_ = np.sqrt(np.maximum(second - first**2, _NARROWEST**2)) * bounds.half
         with np.errstate(over="ignore"):  # bounds may be as wide as floats go
             self.var_ = self.scale_**2
-            self.error_ = bounds.half * (float(noise.sigma) / 2**_BITS / rows_about)
+            self.error_ = bounds.half * (deviation(noise) / 2**_BITS / rows_about)
 
     def transform(self, X: Any) -> Floats:
         """Standardised rows."""
@@ -244,15 +247,18 @@ def _finder(means: FitBudget, width: int) -> RangeFinding:
 
     Discrete Laplace noise for epsilon' is :math:`\varepsilon'^2/2`-zCDP, so d of them at
     :math:`\varepsilon' = \mu\sqrt{share/d}` owe that share of :math:`\rho = \mu^2/2`, where :math:`1/\mu` is the noise
-    ratio that the whole budget covers.
+    ratio that the whole budget covers. Of a price without delta, each gets an equal part of that share of epsilon.
     """
     if means.unit.kind == "user":
         raise NotDeclaredError(
             f"The bounds of features are not found where the ledger protects {means.unit}.",
             fix="declare them with bounds=(low, high).",
         )
-    ratio = means.least(lambda x: DiscreteGaussian(x * 2**20, 2**20))
-    epsilon = min(10.0, math.sqrt(_FINDING / width) / ratio)
+    if means.pure:
+        epsilon = min(10.0, _FINDING * float(means.price.epsilon or 0) / width)
+    else:
+        ratio = means.least(lambda x: DiscreteGaussian(x * 2**20, 2**20))
+        epsilon = min(10.0, math.sqrt(_FINDING / width) / ratio)
     return RangeFinding(epsilon=epsilon, sensitivity=1 if means.replace else means.moves, replace=means.replace)
 
 

@@ -32,7 +32,6 @@ from defocus.learning.evaluation.scores import Scorer, scorer, scoring_of
 from defocus.learning.examples import PrivateExamples, owners, said_once
 from defocus.learning.ledgers import ledger_of, place_of
 from defocus.ledger import Ledger, Receipt
-from defocus.ledger.declarations import allowed
 from defocus.noise import Bits
 from defocus.noise.bits import source
 from defocus.privacy.budgets import Budget
@@ -156,7 +155,7 @@ class Evaluation:
                 noise.mechanism.event,
                 compute,
                 ledger=ledger,
-                purpose=allowed(purpose, ledger.purposes, self.question),
+                purpose=ledger.purpose_of(purpose, self.question),
                 description=self.question[:400],
                 written=lambda made: {
                     "kind": "evaluation",

@@ -1,29 +1,55 @@
 """The door of this room: the sum of a batch's clipped per-example gradients, by the fastest way that is right."""
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol, final
 
 import torch
 from torch.func import functional_call, grad_and_value, vmap
 from torch.nn import Module, Parameter
+from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as trees
 
 from defocus.errors import DefocusError, InvalidParameterError, UnfitModelError
-from defocus.learning.gradients.hooks import ChangedError, Noticing, UnknownUseError
+from defocus.learning.gradients.independence import dependent
 from defocus.learning.gradients.layouts import Batch, Clipped, Rule, call, rows, size, usable_factors
 from defocus.learning.gradients.losses import Loss, Losses
 from defocus.learning.gradients.onepass import OnePass
 from defocus.learning.gradients.pieces.piece import Choices, weighted
-from defocus.learning.gradients.reference import Looped, agrees
+from defocus.learning.gradients.reference import Looped, agrees, agrees_in_sum
+from defocus.learning.gradients.trace import LookedError, MixedError, UnknownUseError
 from defocus.learning.model_guard import Snapshot
 
-__all__ = ["Gradients", "Mapped", "SlowGradientsWarning"]
+__all__ = ["Gradients", "Mapped", "Noticing", "SlowGradientsWarning"]
 
 
 _FLOATS = 2**26
 """How many numbers of per-example gradients are held at a time."""
+
+
+@final
+class Noticing(TorchFunctionMode):
+    """Remembers whether a function failed.
+
+    A model may catch an error and go on in another way. What failed for one example then decides for all of them,
+    though no number of the batch came to Python.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.failed = False
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Call a function, and remember if it fails."""
+        del types
+        try:
+            return func(*args, **(kwargs or {}))
+        except Exception:
+            self.failed = True
+            raise
 
 
 @final
@@ -74,7 +100,7 @@ class Mapped:
     def _trust(self, batch: Batch) -> None:
         verdict = agrees(self._model, self._losses, self._parameters, batch, self._sums)
         if verdict is False:
-            raise UnknownUseError
+            raise UnknownUseError("two examples got other gradients than each of them alone")
         self._trusted = verdict is True
 
     def _sums(self, batch: Batch) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
@@ -97,7 +123,7 @@ class Mapped:
                 parameters, tuple(batch)
             )
         if noticing.failed:
-            raise UnknownUseError  # in one example, and the model went on in another way with all
+            raise UnknownUseError("a function failed")  # in one example, and the model went on in another way with all
         return gradients, losses.detach()
 
 
@@ -126,10 +152,6 @@ class _Way(Protocol):
 
 
 _NAMES = ("one backward pass", "vmap over the examples", "one backward pass for each example")
-_REASONS = {
-    UnknownUseError: "parameters or examples are used in a way that is not known here to keep examples apart",
-    ChangedError: "the model does not use its parameters in the same way from batch to batch",
-}
 _APART = "examples"
 """What is remembered of a model whose examples must not meet."""
 
@@ -189,13 +211,14 @@ class Gradients:
         self._parameters = trainable
         self._groups = _grouped(trainable, groups)
         self._choices = Choices(tuning)
-        single = Losses(loss)
+        self._losses = single = Losses(loss)
         self._ways: list[_Way] = [
             OnePass(model, single, self._groups, self._choices, record=record, restored=self._restore),
             Mapped(model, single, self._groups),
             Looped(model, single, self._groups),
         ]
         self._reasons: list[str] = []
+        self._why, self.looks = "", False
         if _APART in self._choices.remembered:
             self._keep_apart(self._choices.remembered[_APART])
 
@@ -206,11 +229,19 @@ class Gradients:
 
     def clipped_sum(self, batch: Batch, rule: Rule) -> Clipped:
         """Add the clipped gradients of a batch to ``grad``, and tell losses and norms."""
-        self._found = Snapshot(self._model, self._found, loss=self._loss)
+        now = Snapshot(self._model, self._found, loss=self._loss)
+        if isinstance(self._ways[0], OnePass) and not now.holds_the_same(self._found):
+            self._ways[0].forget()
+        self._found = now
         try:
             return self._clipped_sum(batch, rule)
         finally:
             self._restore()
+
+    @property
+    def checked(self) -> bool:
+        """Whether examples go together through a graph in which every operator keeps them apart."""
+        return isinstance(self._ways[0], OnePass)
 
     @contextmanager
     def kept(self) -> Iterator[None]:
@@ -237,17 +268,32 @@ class Gradients:
                 parameter.grad = torch.zeros_like(parameter)
         return Clipped(losses, norms[0] if len(self._groups) == 1 else norms, unusable)
 
+    def check(self, batch: Batch) -> None:
+        """Find the way for batches like this one, and refuse a model that mixes examples; later runs take it too."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SlowGradientsWarning)
+            self.clipped_sum(batch, torch.zeros_like)
+        if len(self._ways) == 1:
+            self._choices.remembered.setdefault(_APART, self._why)
+            self._keep_apart(self._choices.remembered[_APART])
+
+    def tell(self) -> None:
+        """Warn if gradients are computed by a slower way."""
+        if self._reasons:
+            warnings.warn(f"{self.explain()} The sums are right, but slower.", SlowGradientsWarning, stacklevel=4)
+
     def one_by_one(self, why: str) -> None:
         """From now on, pass every example through the model alone, and say why. Later runs are told by ``tuning``."""
         self._choices.remembered[_APART] = why
         if len(self._ways) > 1:
             self._keep_apart(why)
-            warnings.warn(f"{self.explain()} The sums are right, but slower.", SlowGradientsWarning, stacklevel=3)
+            self.tell()
 
     def explain(self) -> str:
         """How the gradients are computed, and why not faster."""
         way = _NAMES[len(_NAMES) - len(self._ways)]
-        return "\n".join([f"Per-example gradients by {way}.", *self._reasons])
+        notes = self._ways[0].notes if isinstance(self._ways[0], OnePass) else []
+        return "\n".join([f"Per-example gradients by {way}.", *self._reasons, *notes])
 
     def _add(self, batch: Batch, rule: Rule) -> tuple[torch.Tensor, torch.Tensor, int]:
         while len(self._ways) > 1:
@@ -256,6 +302,10 @@ class Gradients:
                 return self._ways[0].add(batch, rule)
             except (DefocusError, torch.OutOfMemoryError):
                 raise
+            except MixedError as error:
+                if not agrees_in_sum(self._model, self._losses, batch):
+                    raise dependent(str(error)) from None
+                self._step_down(error)
             except Exception as error:  # whatever it is, a plainer way may do; the plainest one raises
                 if not self._restored(before):
                     raise
@@ -282,10 +332,12 @@ class Gradients:
 
     def _step_down(self, error: Exception) -> None:
         name = _NAMES[len(_NAMES) - len(self._ways)]
-        why = _REASONS.get(type(error), f"it ended in a {type(error).__name__}")
+        why = str(error) if isinstance(error, UnknownUseError) else f"it ended in a {type(error).__name__}"
+        self.looks = self.looks or isinstance(error, LookedError)
         del self._ways[0]
+        self._why = self._why or why
         self._reasons.append(f"Not by {name}: {why}.")
-        warnings.warn(f"{self.explain()} The sums are right, but slower.", SlowGradientsWarning, stacklevel=5)
+        self.tell()
 
 
 def _grouped(

@@ -9,7 +9,6 @@ from torch.nn import Module, Parameter
 from torch.utils import _pytree as trees
 
 from defocus.errors import UnfitDataError
-from defocus.learning.gradients.batch_rules import Place
 
 __all__ = [
     "Batch",
@@ -19,7 +18,6 @@ __all__ = [
     "Regions",
     "Rule",
     "call",
-    "compare",
     "rows",
     "size",
     "usable_factors",
@@ -39,22 +37,9 @@ class Layout:
     major: bool = True
 
     @property
-    def place(self) -> Place | None:
-        """The same, as examples are followed."""
-        if self.axis is None:
-            return None
-        return Place(self.axis, 1, self.each) if self.major else Place(self.axis, self.each, 1)
-
-    @property
     def plain(self) -> bool:
         """Whether the first axis is the example, and nothing else."""
         return self.axis == 0 and self.each == 1
-
-    def fits(self, shape: torch.Size, examples: int) -> bool:
-        """Whether a shape has room for so many examples in this layout; that they are there, functions must tell."""
-        if self.axis is None:
-            return True
-        return len(shape) > self.axis and shape[self.axis] == examples * self.each
 
     def apart(self, tensor: torch.Tensor, examples: int) -> torch.Tensor:
         """The tensor with the examples as its first axis and nothing else in it."""
@@ -73,36 +58,6 @@ class Layout:
         if apart.dim() <= 3:
             return apart
         return apart.reshape(examples, -1, apart.shape[-1])
-
-
-def compare(
-    two: tuple[int, ...], three: tuple[int, ...], first: torch.Tensor | None, second: torch.Tensor | None
-) -> Layout | None:
-    """The layout of a tensor that had shape ``two`` for two examples and ``three`` for three.
-
-    ``first`` and ``second`` are what it was for three examples that differ in the second alone: they decide whether
-    entries that share an axis with the examples lie side by side. None if no layout is sure.
-    """
-    if len(two) != len(three):
-        return None
-    grown = [axis for axis, (a, b) in enumerate(zip(two, three, strict=True)) if a != b]
-    if not grown:
-        return Layout(None)
-    axis = grown[0]
-    if len(grown) > 1 or three[axis] * 2 != two[axis] * 3 or two[axis] % 2:
-        return None
-    each = two[axis] // 2
-    if each == 1:
-        return Layout(axis)
-    if first is None or second is None or first.shape != second.shape:
-        return None
-    changed = (first != second).movedim(axis, 0).flatten(1).any(1).nonzero().flatten()
-    sure = [
-        major
-        for major in (True, False)
-        if len(changed) and bool(((changed // each if major else changed % 3) == 1).all())
-    ]
-    return Layout(axis, each, major=sure[0]) if len(sure) == 1 else None
 
 
 @final

@@ -85,6 +85,16 @@ class Losses:
             self._checked = True
         return alone
 
+    def whole(self, output: Any, target: Any, size: int) -> torch.Tensor:
+        """The losses of a batch, of shape (B,), or what the user's loss makes of all of them."""
+        apart = None if self._apart is None else self._apart(output, target)
+        if apart is not None and apart.dim() and apart.shape[0] == size:
+            return apart if apart.dim() == 1 else apart.flatten(1).mean(1)
+        value = self.loss(output, target)
+        if not isinstance(value, torch.Tensor):
+            raise UnfitModelError(f"The loss is not a tensor, but of type {type(value).__name__}.", fix=_FIX)
+        return _floats(value)
+
     def _alone(self, output: Any, target: Any) -> torch.Tensor:
         """Every example's loss in a batch of its own, all at once."""
         tensors = [leaf for leaf in trees.tree_leaves((output, target)) if isinstance(leaf, torch.Tensor)]

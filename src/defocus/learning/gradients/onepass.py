@@ -1,30 +1,26 @@
 """The fast way: one forward and one backward pass for the whole batch, and one product for each weight afterwards.
 
 Images are stored channels last where that is faster. Where launching kernels takes longer than running them, a pass is
-recorded once as a CUDA graph and replayed.
-
-A recorded pass has a fixed number of examples. Batches are filled up to it with copies of their first example, whose
-factors are zero. What Python does inside of the model happens while recording and not when replaying, so a model with
-hooks is not recorded, and a change of mode, precision, shape or parameter memory is another recording.
+recorded once as a CUDA graph and replayed. A recorded pass has a fixed number of examples. Batches are filled up to it
+with copies of their first example, whose factors are zero. A change of precision, shape or parameter memory is another
+recording.
 """
 
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, final
 
 import torch
 from torch.nn import Module, Parameter
 from torch.utils import _pytree as trees
 
-from defocus.learning.gradients.handlers import HANDLERS
-from defocus.learning.gradients.hooks import ChangedError, Plan, Seat, UnknownUseError, Watch
-from defocus.learning.gradients.layouts import Batch, Regions, Rule, call, size, usable_factors
+from defocus.learning.gradients.graph import CheckedGraph
+from defocus.learning.gradients.layouts import Batch, Regions, Rule, size, usable_factors
 from defocus.learning.gradients.losses import Losses
 from defocus.learning.gradients.pieces.piece import Choices, Tools
-from defocus.learning.gradients.reference import Looped, agrees, plan, undisturbed
+from defocus.learning.gradients.reference import Looped, agrees, undisturbed
 from defocus.learning.gradients.tape import Tape
+from defocus.learning.gradients.trace import UnknownUseError
 
 __all__ = ["Formats", "OnePass", "Pass", "Recorder", "Recording", "channels_last"]
 
@@ -116,7 +112,7 @@ class Recorder:
             self._save_gradients()
             return known
         seen = self._seen[key] = self._seen.get(key, 0) + 1
-        if seen != 2 or any(_hooked(module) for module in self._model.modules()):
+        if seen != 2:
             return None
         work = f"recorded {key[:2]}"
         if work not in self._remembered:
@@ -165,11 +161,10 @@ class Recorder:
         leaves = [leaf for leaf in every if isinstance(leaf, torch.Tensor)]
         constants = tuple(repr(leaf) for leaf in every if not isinstance(leaf, torch.Tensor))
         shapes = tuple((tuple(leaf.shape[1:]), str(leaf.dtype)) for leaf in leaves)
-        modes = tuple(module.training for module in self._model.modules())
         memory = tuple(p.data_ptr() for p in self._regions.parameters.values())
         precision = (torch.is_autocast_enabled("cuda"), torch.get_autocast_dtype("cuda"))
         strides = tuple(leaf[:1].stride()[1:] for leaf in leaves)
-        return examples, shapes, strides, constants, modes, memory, precision
+        return examples, shapes, strides, constants, memory, precision
 
 
 def _rounded(examples: int) -> int:
@@ -188,16 +183,6 @@ def _room(leaf: Any, examples: int) -> Any:
     return leaf.new_empty(examples * size).as_strided((examples, *leaf.shape[1:]), (size, *strides[1:]))
 
 
-def _hooked(module: Module) -> bool:
-    hooks: list[Mapping[int, Any]] = [
-        module._forward_hooks,  # noqa: SLF001 -- there is no public way to ask
-        module._forward_pre_hooks,  # noqa: SLF001
-        module._backward_hooks,  # noqa: SLF001
-        module._backward_pre_hooks,  # noqa: SLF001
-    ]
-    return any(hooks)
-
-
 @final
 class Formats:
     """Measures once whether a model is faster with its images stored pixel by pixel, and then stores them so.
@@ -209,10 +194,10 @@ class Formats:
     def __init__(self, model: Module, choices: Choices) -> None:
         self._model, self._choices = model, choices
 
-    def best(self, batch: Batch, seats: Sequence[Seat], run: Callable[[Batch], Any]) -> Batch:
-        """The batch in the faster order."""
+    def best(self, batch: Batch, run: Callable[[Batch], Any]) -> Batch:
+        """The batch in the faster order, for a model of convolutions."""
         shapes = [tuple(leaf.shape[1:]) for leaf in trees.tree_leaves(batch[0]) if _is_images(leaf)]
-        if not shapes or not any(seat.what == "convolution" for seat in seats):
+        if not shapes:
             return batch
         other = (trees.tree_map(lambda leaf: channels_last(leaf) if _is_images(leaf) else leaf, batch[0]), batch[1])
         work = f"format {size(batch).bit_length()} {shapes}"
@@ -250,12 +235,13 @@ def _works(run: Callable[[Batch], Any], batch: Batch) -> bool:
 class OnePass:
     """Clipped sums by book-keeping: the backward pass computes no gradient of a parameter, only norms.
 
-    Trainable parameters are detached in every use that a handler knows, and what their gradients are made of is kept
-    until the factors are known. A use that no handler knows leaves its parameter attached; the backward pass then
-    reaches it, and this way refuses with UnknownUseError before anything was added. So it does where a function that
-    the batch goes through, in the model or in the loss, is not known to keep examples apart and in their order: that is
-    decided by functions and their arguments, not by values, and every pass must call the functions that were looked at.
-    Before the first batch, two of its examples are compared with the plain way besides.
+    The model and the loss are traced once as a graph of operators, through which the examples are followed
+    (:mod:`~.independence`); the graph is what runs. Trainable parameters are detached in every use, and what their
+    gradients are made of is kept until the factors are known (:mod:`~.uses`). If a backward pass reached a parameter
+    all the same, this way would refuse with UnknownUseError before anything was added. Before the first batch, two of
+    its examples are compared with the plain way besides.
+
+    ``restored`` puts back what a pass leaves in the constants of the graph.
     """
 
     def __init__(
@@ -268,11 +254,12 @@ class OnePass:
         record: bool = True,
         restored: Callable[[], None] = lambda: None,
     ) -> None:
-        self._model, self._losses, self._groups, self._tools = model, losses, groups, Tools(choices)
+        self._model, self._losses, self._groups = model, losses, groups
         self._regions = Regions({name: p for group in groups for name, p in group.items()})
+        self._tools = Tools(choices)
         self._group_of = {name: number for number, group in enumerate(groups) for name in group}
         self._single = Looped(model, losses, groups)
-        self._plan: Plan | None = None
+        self._graphs: dict[Any, CheckedGraph] = {}
         self._trusted = False
         device = next(iter(self._regions.parameters.values())).device
         self._anchor = torch.zeros((), device=device, requires_grad=True)
@@ -281,15 +268,37 @@ class OnePass:
         self._recorder = Recorder(model, self._regions, self._tried, choices.remembered)
         self._restored = restored
 
+    def forget(self) -> None:
+        """Look at the model anew: something in it was exchanged."""
+        self._graphs.clear()
+        self._recorder.forget()
+
+    @property
+    def notes(self) -> list[str]:
+        """What to say of the graphs."""
+        return sorted({note for graph in self._graphs.values() for note in graph.notes})
+
+    def graph(self, batch: Batch) -> CheckedGraph:
+        """The graph for batches of such tensors, traced and checked when they are first seen."""
+        leaves = trees.tree_leaves(tuple(batch))
+        key = tuple(
+            (tuple(leaf.shape[1:]), leaf.dtype, leaf.device) if isinstance(leaf, torch.Tensor) else repr(leaf)
+            for leaf in leaves
+        )
+        if key not in self._graphs:
+            self._graphs[key] = CheckedGraph(self._model, self._losses, self._regions.parameters, batch, self._anchor)
+        return self._graphs[key]
+
     def add(self, batch: Batch, rule: Rule) -> tuple[torch.Tensor, torch.Tensor, int]:
         """Add the clipped gradients to ``grad``; return losses (B,), norms (groups, B) and how many are unusable."""
         if size(batch) == 1:
             return self._single.add(batch, rule)
+        graph = self.graph(batch)
         if not self._trusted:
             self._trust(batch)
-        if self._plan is not None:
-            batch = self._formats.best(batch, self._plan.seats, self._tried)
-        recording = self._recorder.find(batch) if self._records and self._plan is not None else None
+        if graph.convolves:
+            batch = self._formats.best(batch, self._tried)
+        recording = self._recorder.find(batch) if self._records else None
         if recording is not None:
             losses, norms = recording.measure(batch)
             norms, factors, usable = usable_factors(norms, losses, rule)
@@ -305,16 +314,8 @@ class OnePass:
         return losses, norms, unusable
 
     def _pass(self, batch: Batch) -> tuple[Tape, torch.Tensor, torch.Tensor]:
-        """A backward pass by the plan, or by a new plan where the model has changed: tape, losses and norms."""
-        found = None
-        if self._plan is not None:
-            with suppress(ChangedError):
-                found = self._backward(batch, self._plan, self._tools)
-        if found is None:
-            self._restored()
-            self._plan = plan(self._model, self._losses, self._regions, batch, self._anchor)
-            found = self._backward(batch, self._plan, self._tools)
-        tape, losses = found
+        """A backward pass: tape, losses and norms."""
+        tape, losses = self._backward(batch, self._tools)
         return tape, losses, tape.norms(len(self._groups), len(losses), losses.device)
 
     def _tried(self, batch: Batch) -> tuple[Tape, torch.Tensor, torch.Tensor]:
@@ -327,13 +328,12 @@ class OnePass:
     def _trust(self, batch: Batch) -> None:
         verdict = agrees(self._model, self._losses, self._regions.parameters, batch, self._sums)
         if verdict is False:
-            raise UnknownUseError
+            raise UnknownUseError("two examples got other gradients than each of them alone")
         self._trusted = verdict is True
 
     def _sums(self, batch: Batch) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         """Squared norms and plain sums, with nothing added to any parameter and nothing measured."""
-        expected = plan(self._model, self._losses, self._regions, batch, self._anchor)
-        tape, losses = self._backward(batch, expected, Tools(Choices(forced=("ghost",)), margins=False))
+        tape, losses = self._backward(batch, Tools(Choices(forced=("ghost",)), margins=False))
         squares = tape.norms(len(self._groups), len(losses), losses.device).square().sum(0)
         parameters = self._regions.parameters
         aside = {name: p.grad for name, p in parameters.items()}
@@ -346,27 +346,22 @@ class OnePass:
             for name, parameter in parameters.items():
                 parameter.grad = aside[name]
 
-    def _backward(self, batch: Batch, expected: Plan, tools: Tools) -> tuple[Tape, torch.Tensor]:
-        inputs, targets = batch
-        examples = size(batch)
-        uses = Counter(name for seat in expected.seats for name in set(seat.names))
-        several = frozenset(name for name, count in uses.items() if count > 1)
-        tape = Tape(self._regions, self._group_of, several, tools)
+    def _backward(self, batch: Batch, tools: Tools) -> tuple[Tape, torch.Tensor]:
+        graph = self.graph(batch)
+        tape = Tape(self._regions, self._group_of, graph.several, tools)
         parameters = self._regions.parameters
         aside = {name: p.grad for name, p in parameters.items()}
         try:
             for parameter in parameters.values():
                 parameter.grad = None
-            with Watch(
-                HANDLERS, self._regions, examples=examples, anchor=self._anchor, tape=tape, plan=expected
-            ) as watch:
-                losses = self._losses.each(call(self._model, inputs), targets, examples)
-            watch.finished()
+            with torch.enable_grad():
+                losses = graph.losses(batch, tape)
             if losses.requires_grad:
                 torch.autograd.backward(losses.sum())
             if any(parameter.grad is not None for parameter in parameters.values()):
-                raise UnknownUseError
+                raise UnknownUseError("a parameter is used in a way that was not seen")
         finally:
+            graph.finish()
             for name, parameter in parameters.items():
                 parameter.grad = aside[name]
         return tape, losses.detach().float()

@@ -32,6 +32,7 @@ class Tape:
         self._ready: list[Piece] = []
         self._small: defaultdict[tuple[int, torch.dtype], list[Direct]] = defaultdict(list)
         self._together: list[tuple[int, Several]] = []
+        self._derived: list[tuple[torch.Tensor, torch.Tensor]] = []
         self._waiting: defaultdict[str, list[Piece]] = defaultdict(list)
 
     def take(self, piece: Piece) -> None:
@@ -45,12 +46,17 @@ class Tape:
         else:
             self._measure(piece)
 
+    def derive(self, weight: torch.Tensor, each: torch.Tensor) -> None:
+        """The gradients (B, ...) of something that was computed of parameters alone, to be led back to these."""
+        self._derived.append((weight, each))
+
     def norms(self, groups: int, examples: int, device: torch.device) -> torch.Tensor:
         """The norms of all examples, (groups, B), when the backward pass is over."""
         with self._wide():
             return self._norms(groups, examples, device)
 
     def _norms(self, groups: int, examples: int, device: torch.device) -> torch.Tensor:
+        self._lead_back()
         for pieces in self._waiting.values():
             for piece in joined(pieces, self._regions, self.tools):
                 self._measure(piece)
@@ -67,6 +73,18 @@ class Tape:
         none = torch.zeros(examples, device=device)
         sums = [_summed(self._squares[group]) if self._squares[group] else none for group in range(groups)]
         return torch.stack(sums).clamp_(min=0).sqrt_()
+
+    def _lead_back(self) -> None:
+        wanted = self._regions.parameters
+        for weight, each in self._derived:
+            found = torch.autograd.grad(
+                weight, list(wanted.values()), each.to(weight.dtype), retain_graph=True, allow_unused=True,
+                is_grads_batched=True,
+            )  # fmt: skip
+            for name, gradients in zip(wanted, found, strict=True):
+                if gradients is not None:
+                    self._take(Direct(self._regions.whole(name), gradients))
+        self._derived.clear()
 
     def silence(self, usable: torch.Tensor) -> None:
         """Take the examples that are not usable out of every piece."""

@@ -126,7 +126,7 @@ def tightest_at(event: Event, delta: Number, adjacency: Adjacency | str = Adjace
     >>> from defocus.privacy.events import Approximate, Laplace
     >>> event = Approximate(0.5, 1e-6) + Laplace(2)
     >>> tightest(event).epsilon(1e-6), round(tightest_at(event, 1e-6).epsilon(1e-6), 9)
-    (inf, 1.0)
+    (1.0, 1.0)
     """
     found = tightest(event, adjacency)
     if not any(isinstance(part, Approximate) for part, _ in parts_of(event)):

@@ -114,6 +114,12 @@ def _(event: events.SampledBatch) -> Spend:
     return _amplified(event.event, above(Fraction(event.size, event.population)))
 
 
+@spend.register
+def _(event: events.SampledGaussian) -> Spend:
+    """For a unit that is replaced, which is never less than for one added or removed."""
+    return _amplified(events.Gaussian(Fraction(event.ratio) / 2), above(event.rate))
+
+
 def _fixed(epsilon: Number, delta: float = 0.0) -> Spend:
     value = above(epsilon)
     return Spend(lambda _share: value, delta)

@@ -131,6 +131,12 @@ def _something(part: events.Event) -> float:
 
 
 @rho_of.register
+def _(event: events.SampledGaussian) -> float:
+    """Every part of the data may be in the sample, so never more than without sampling, for a unit replaced."""
+    return rho_of(events.Gaussian(Fraction(event.ratio) / 2))
+
+
+@rho_of.register
 def _(event: events.Sampled | events.SampledBatch) -> float:
     if (event.rate if isinstance(event, events.Sampled) else Fraction(event.size, event.population)) == 1:
         return rho_of(event.event)

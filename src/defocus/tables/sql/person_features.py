@@ -139,7 +139,8 @@ def first_of_each_person(select: exp.Select, rows: Callable[[exp.Select], Scope]
         order=exp.Order(expressions=orders) if orders else None,
         over="OVER",
     )
-    place = unused("place", bare.rows.schema.names)
+    known = [name for table in bare.tables for name in table.columns]
+    place = unused("place", [*bare.rows.schema.names, *known, *select.named_selects])
     plain = select.copy()
     for part in ("distinct", "order"):
         plain.set(part, None)

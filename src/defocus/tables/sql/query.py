@@ -77,12 +77,12 @@ class SqlQuery:
     def _repr_html_(self) -> str:
         return self.query.page(self.text)
 
-    def plan(self, *, epsilon: Number, delta: Number | None = None) -> Plan:
+    def plan(self, *, epsilon: Number | None = None, delta: Number | None = None) -> Plan:
         """Which measurements would be made, with which noise."""
         self._check_keys(delta)
         return self.query.plan(epsilon=epsilon, delta=delta)
 
-    def preview(self, *, epsilon: Number, delta: Number | None = None) -> Preview:
+    def preview(self, *, epsilon: Number | None = None, delta: Number | None = None) -> Preview:
         """How exact each column would be and what it would cost. Free: no row is looked at."""
         self._check_keys(delta)
         seen = self.query.preview(epsilon=epsilon, delta=delta)
@@ -95,7 +95,7 @@ class SqlQuery:
     def release(
         self,
         *,
-        epsilon: Number,
+        epsilon: Number | None = None,
         delta: Number | None = None,
         purpose: str | None = None,
         who: str | None = None,

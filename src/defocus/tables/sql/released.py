@@ -25,13 +25,26 @@ __all__ = ["ReleasedAsked", "ReleasedCalls", "ReleasedScope", "released_source"]
 
 def released_source(tree: exp.Select, catalogue: Catalogue) -> tuple[exp.Select, str] | None:
     """The SELECT in FROM whose groups are released, and what it is called; None where FROM is about rows."""
+    source = _source(tree, _named(tree))
+    if source is None or not _is_release(source[0], source[1], catalogue):
+        return None
+    select, parts, called = source
+    return _alone(select, parts), called
+
+
+def _named(select: exp.Select) -> list[exp.Expression]:
+    """The parts of its WITH clause."""
+    clause = select.args.get("with_")
+    return [] if clause is None else list(clause.expressions)
+
+
+def _source(tree: exp.Select, parts: list[exp.Expression]) -> tuple[exp.Select, list[exp.Expression], str] | None:
+    """The one SELECT in FROM, which parts of WITH it can name, and what it is called, where ``tree`` can name these."""
     source = tree.args.get("from_")
     if source is None or tree.args.get("joins"):
         return None
     table = source.this
     alias = table.args.get("alias")
-    clause = tree.args.get("with_")
-    parts = [] if clause is None else list(clause.expressions)
     inner = table.this if isinstance(table, exp.Subquery) else None
     if isinstance(table, exp.Table) and isinstance(table.this, exp.Identifier) and table.args.get("db") is None:
         for place, part in reversed(list(enumerate(parts))):
@@ -42,19 +55,21 @@ def released_source(tree: exp.Select, catalogue: Catalogue) -> tuple[exp.Select,
         inner = inner.this
     if not isinstance(inner, exp.Select):
         return None
-    made = inner.copy()
+    return inner, [*parts, *_named(inner)], "" if alias is None else str(alias.name)
+
+
+def _alone(select: exp.Select, parts: list[exp.Expression]) -> exp.Select:
+    """A copy that brings the parts of WITH along."""
+    made = select.copy()
     if parts:
-        own = made.args.get("with_")
-        later = [] if own is None else own.expressions
-        made.set("with_", exp.With(expressions=[*(part.copy() for part in parts), *later]))
-    if not _is_release(made, catalogue):
-        return None
-    return made, "" if alias is None else str(alias.name)
+        made.set("with_", exp.With(expressions=[part.copy() for part in parts]))
+    return made
 
 
-def _is_release(select: exp.Select, catalogue: Catalogue) -> bool:
+def _is_release(select: exp.Select, parts: list[exp.Expression], catalogue: Catalogue) -> bool:
     """Whether a SELECT has aggregates of many people, or is itself over one that has."""
-    if released_source(select, catalogue) is not None:
+    source = _source(select, parts)
+    if source is not None and _is_release(source[0], source[1], catalogue):
         return True
     having = select.args.get("having")
     items = [*select.expressions, *([] if having is None else [having])]
@@ -62,8 +77,9 @@ def _is_release(select: exp.Select, catalogue: Catalogue) -> bool:
         return False
     if select.args.get("group") is None:
         return True
-    scope, _ = from_clause(select, catalogue)
-    _, keys = grouped(select, scope)
+    own = _alone(select, parts)
+    scope, _ = from_clause(own, catalogue)
+    _, keys = grouped(own, scope)
     return scope.rows.unit is None or scope.rows.unit not in [key.physical for key in keys]
 
 

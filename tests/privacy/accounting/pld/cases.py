@@ -10,7 +10,7 @@ from tests.privacy.accounting.pld.oracles import Law, Real
 from defocus.privacy.accounting.pld.discrete import DiscreteGaussianProfile, DiscreteLaplaceProfile
 from defocus.privacy.accounting.pld.lowering import lower
 from defocus.privacy.accounting.pld.profiles import Atoms, BoundedRange, GaussianProfile, LaplaceProfile, Profile
-from defocus.privacy.accounting.pld.sampling import Batched, Reversed, SampledProfile
+from defocus.privacy.accounting.pld.sampling import Batched, ReplacedGaussian, Reversed, SampledProfile
 from defocus.privacy.events import Approximate, Event, RandomizedResponse
 from defocus.privacy.units import Adjacency
 
@@ -96,6 +96,11 @@ SAMPLED = [
     for rate in (0.5, 1e-3)
     for case in _sampled(inner, rate)
 ]
-CASES = PLAIN + RANGES + SAMPLED
+REPLACED = [
+    of(f"gaussian {mu} sampled at {q}, replaced", ReplacedGaussian(mu, q), oracles.replaced_gaussian(mu, q))
+    for mu in (1e-3, 1.0, 7.5)
+    for q in (1e-9, 0.01, 0.5, 1 - 2.0**-53)
+]
+CASES = PLAIN + RANGES + SAMPLED + REPLACED
 
 __all__ = ["CASES", "PLAIN", "RANGES", "SAMPLED", "Atoms", "Case", "bounded_range"]

@@ -49,6 +49,27 @@ def gaussian(mu: float) -> Law:
     )
 
 
+def replaced_gaussian(mu: float, rate: float) -> Law:
+    """(1-q) N(0, 1) + q N(m, 1) against (1-q) N(0, 1) + q N(-m, 1)."""
+    m, q = mp.mpf(mu), mp.mpf(rate)
+
+    def place(l: Real) -> Real:
+        """Where the loss is l: the positive root of k y^2 - (1-q)(e^l - 1) y - k e^l, y = e^(m x)."""
+        k, half = q * mp.exp(-m * m / 2), (1 - q) * mp.expm1(l) / 2
+        root = mp.sqrt(half**2 + k**2 * mp.exp(l))
+        return mp.log((half + root) / k if half > 0 else k * mp.exp(l) / (root - half)) / m
+
+    def upper(z: Real, shift: Real) -> Real:
+        return (1 - q) * mp.erfc(z / mp.sqrt(2)) / 2 + q * mp.erfc((z - shift) / mp.sqrt(2)) / 2
+
+    return Law(
+        lambda l: upper(place(l), m),
+        lambda l: upper(place(l), -m),
+        lambda l: upper(-place(l), -m),
+        lambda l: upper(-place(l), m),
+    )
+
+
 def laplace(epsilon: float) -> Law:
     e = mp.mpf(epsilon)
 

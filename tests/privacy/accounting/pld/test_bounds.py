@@ -173,6 +173,7 @@ def test_rounding_is_taken_off_the_power_and_added_to_the_level(monkeypatch: pyt
     assert 0 < lower_epsilon(*question) < before + math.log(0.95 / 1.05) / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [5.5e-4, 1e-3, 1e-2])
 def test_open_failures_too_many_to_enumerate_lie_inside_their_interval(delta: float) -> None:
     """5000 mechanisms of (.01, 1e-7): with probability near 5e-4 one fails, and the rest is a binomial."""

@@ -630,3 +630,11 @@ def test_coarse_dots_keep_what_is_asked_in_sight() -> None:
     dots = coarse_for(TERMS, math.log(1e-30))
     assert [part.times for part in dots] == [term.times for term in TERMS]
     assert sum(part.times * part.lost for part in dots) < 1e-33
+
+
+def test_deltas_that_add_up_to_all_of_delta_leave_the_sum_of_epsilons() -> None:
+    """1 - (1 - .1)(1 - .2) is .28; what is left has losses up to 3."""
+    loss = account(Approximate(1, 0.1) + Approximate(2, 0.2))
+    assert loss.epsilon(0.28) == 3
+    assert loss.epsilon(math.nextafter(0.28, 0)) == math.inf
+    assert account(3 * Approximate(1, Fraction(1, 4))).epsilon(1 - 0.75**3) == 3

@@ -1,6 +1,7 @@
 """Profiles made of others: exchange, Poisson sampling, and exchange under sampling."""
 
 import math
+from fractions import Fraction
 
 import mpmath as mp
 import numpy as np
@@ -12,9 +13,10 @@ from tests.privacy.accounting.pld.cases import CASES, PLAIN, Case
 
 from defocus.privacy import account
 from defocus.privacy.accounting.pld.profiles import BoundedRange, GaussianProfile, LaplaceProfile, Profile
-from defocus.privacy.accounting.pld.sampling import Batched, Reversed, SampledProfile, ShuffledProfile
+from defocus.privacy.accounting.pld.sampling import Batched, ReplacedGaussian, Reversed, SampledProfile, ShuffledProfile
 from defocus.privacy.accounting.shuffling import amplification
-from defocus.privacy.events import Pure, Shuffled
+from defocus.privacy.events import Gaussian, Pure, Sampled, SampledGaussian, Shuffled
+from defocus.privacy.units import Adjacency
 
 rates = st.floats(-9, -0.0005).map(lambda t: 10**t)
 INNER: list[Profile] = [GaussianProfile(1.0), GaussianProfile(0.05), LaplaceProfile(2.0), BoundedRange(1.5)]
@@ -177,3 +179,96 @@ def test_without_shuffling_one_user_loses_what_the_report_tells() -> None:
     for epsilon in (0.2, 0.9):
         alone = account(Pure(1)).delta(epsilon)
         assert account(Shuffled(Pure(1), 1), adjacency="replace").delta(epsilon) == pytest.approx(alone, rel=1e-6)
+
+
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(160)
+lengths = st.floats(0, 1)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    mu=st.floats(0.2, 2.5),
+    rate=st.floats(0.01, 0.99),
+    a=lengths,
+    b=lengths,
+    angle=st.floats(0, math.pi),
+    l=st.floats(-3, 3),
+)
+def test_no_two_contributions_are_worse_than_opposite_ones_of_full_length(
+    *, mu: float, rate: float, a: float, b: float, angle: float, l: float
+) -> None:
+    """The profile of (1-q)N(0,I) + qN(a,I) against (1-q)N(0,I) + qN(b,I), integrated over the plane of a and b."""
+    x, y = NODES[:, None], NODES[None, :]
+    weights = WEIGHTS[:, None] * WEIGHTS[None, :] / (2 * math.pi)
+    first, second = mu * a, (mu * b * math.cos(angle), mu * b * math.sin(angle))
+    with_one = np.exp(first * x - first**2 / 2)
+    with_other = np.exp(second[0] * x + second[1] * y - (mu * b) ** 2 / 2)
+    gain = (1 - rate) * -math.expm1(l) + rate * (with_one - math.exp(l) * with_other)
+    delta = float((weights * np.maximum(gain, 0)).sum())
+    worst = float(ReplacedGaussian(mu, rate).curve(np.array([l])).excess[0]) + max(0.0, -math.expm1(l))
+    assert delta <= worst + 2e-3 * rate  # the kink costs the quadrature its digits
+
+
+def test_no_data_of_a_few_units_loses_more_when_one_is_replaced() -> None:
+    """All samples of up to three other units, whose sums are added to either contribution, on one axis."""
+    x = np.linspace(-14, 14, 20_001)
+    for rate, mu, others in [(0.3, 1.0, (1.0, -0.4)), (0.6, 2.0, (0.7, 0.7, -1.0)), (0.05, 0.5, (-1.0,))]:
+        for one, other in [(1.0, -1.0), (1.0, 0.0), (0.5, -1.0), (1.0, 1.0)]:
+
+            def law(unit: float, rate: float = rate, mu: float = mu, others: tuple[float, ...] = others) -> object:
+                density = np.zeros_like(x)
+                units = (unit, *others)
+                for mask in range(2 ** len(units)):
+                    drawn = [bool(mask >> i & 1) for i in range(len(units))]
+                    weight = math.prod(rate if i else 1 - rate for i in drawn)
+                    centre = mu * sum(u for u, i in zip(units, drawn, strict=True) if i)
+                    density += weight * np.exp(-((x - centre) ** 2) / 2) / math.sqrt(2 * math.pi)
+                return density
+
+            p, q = np.asarray(law(one)), np.asarray(law(other))
+            for l in (-1.0, 0.0, 0.5, 2.0):
+                found = float(np.maximum(p - math.exp(l) * q, 0).sum() * (x[1] - x[0]))
+                worst = float(ReplacedGaussian(mu, rate).curve(np.array([l])).excess[0]) + max(0.0, -math.expm1(l))
+                assert found <= worst + 1e-6, (rate, mu, one, other, l)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "rate", "steps", "delta", "published"),
+    [(1, 0.01, 1000, 1e-5, 2.84345), (0.7, 0.001, 5000, 1e-6, 1.51162), (2, 0.1, 300, 1e-5, 8.32699)],
+)
+def test_replaced_units_cost_what_other_accountants_compute_without_a_proof(
+    sigma: float, rate: float, steps: int, delta: float, published: float
+) -> None:
+    """dp-accounting 0.6.0, PLD with REPLACE_ONE and an interval of 1e-4."""
+    loss = account(steps * SampledGaussian(sigma, rate), adjacency=Adjacency.REPLACE)
+    found = loss.interval(delta)
+    assert found.lower <= published * (1 + 2e-5)
+    assert published * (1 - 2e-5) <= found.upper <= 1.0001 * found.lower
+    assert found.upper < account(steps * Sampled(Gaussian(sigma / 2), rate), adjacency="replace").epsilon(delta)
+
+
+@pytest.mark.parametrize("method", ["pld", "rdp", "basic"])
+def test_a_unit_added_or_removed_costs_as_in_a_sampled_gaussian_release(method: str) -> None:
+    loss = account(50 * SampledGaussian(2, 0.1), method)
+    other = account(50 * Sampled(Gaussian(2 if method != "basic" else 1), 0.1), method)
+    assert loss.epsilon(1e-6) == other.epsilon(1e-6)
+
+
+def test_everybody_in_the_sample_is_a_gaussian_release_at_twice_the_sensitivity() -> None:
+    for method in ("pld", "rdp", "zcdp", "basic"):
+        sampled = account(9 * SampledGaussian(4, 1), method, Adjacency.REPLACE).epsilon(1e-6)
+        assert sampled == pytest.approx(account(9 * Gaussian(2), method, Adjacency.REPLACE).epsilon(1e-6), rel=1e-9)
+
+
+@pytest.mark.parametrize("method", ["pld", "rdp", "zcdp", "basic"])
+@pytest.mark.parametrize("out", [Fraction(1, 2**53), Fraction(1, 10**20), Fraction(1, 10**30)])
+def test_a_rate_that_no_float_below_one_reaches_is_never_rounded_down(out: Fraction, method: str) -> None:
+    """Delta by the places where the loss exceeds epsilon, with 60 digits; with little noise 1e-30 and 1e-16 differ."""
+    mu = 20
+    epsilon = account(SampledGaussian(Fraction(1, mu), 1 - out), method, Adjacency.REPLACE).epsilon(1e-3)
+    with mp.workdps(60):
+        outside = mp.mpf(out.numerator) / out.denominator
+        inside, e = 1 - outside, mp.mpf(epsilon)
+        x = (e / 2 + mp.asinh(outside / inside * mp.exp(mp.mpf(mu) ** 2 / 2) * mp.sinh(e / 2))) / mu
+        with_one, with_other = (outside * mp.ncdf(-x) + inside * mp.ncdf(centre - x) for centre in (mu, -mu))
+        assert with_one - mp.exp(e) * with_other <= 1e-3

@@ -54,6 +54,7 @@ def moment(sigma: float, q: float, order: float, power: Any, low: Any = None) ->
 CASES = [(1.0, 0.01, 2.5), (1.0, 0.01, 7.3), (0.6, 0.001, 3.7), (4.0, 0.2, 11.5), (0.5, 0.9, 1.3), (20.0, 1e-6, 40.25)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sigma", "q", "order"), CASES)
 def test_fractional_orders_of_the_sampled_gaussian_are_exact(sigma: float, q: float, order: float) -> None:
     with mp.workdps(40):

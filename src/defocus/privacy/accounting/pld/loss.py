@@ -237,6 +237,8 @@ def _crossing(profile: Profile, delta: float, side: float) -> float:
 _TOLERANCE = 5e-6
 """Default half-width of the certified interval, relative to epsilon."""
 _ROUGH = 1e-3
+_FEW = 256
+"""So many releases can be composed in exact fractions."""
 
 
 def account(
@@ -284,7 +286,7 @@ class PldLoss(Loss):
             # Usually one direction is clearly worse, and a rough bound on the other shows it.
             if answer < math.inf and not delta_above(direction, answer, max(self.tolerance, _ROUGH)) <= d:
                 answer = max(answer, epsilon_above(direction, d, self.tolerance))
-        return min(pure, answer)
+        return min(pure, answer) if answer < math.inf else min(pure, self._unless_failing(d))
 
     def delta(self, epsilon: Number) -> float:
         """The certified upper bound on delta at ``epsilon``."""
@@ -314,6 +316,16 @@ class PldLoss(Loss):
     def estimate(self, delta: float) -> float:
         """A fast saddle-point estimate of epsilon, for searches; carries no guarantee."""
         return epsilon_near(self.terms, delta) if self.terms else 0.0
+
+    def _unless_failing(self, delta: float) -> float:
+        """The sum of the largest finite losses, if the rest has no more than ``delta``, exactly: 1 − ∏(1 − δ)."""
+        bounded = all(term.profile.symmetric and term.profile.top < math.inf for term in self.terms)
+        if not bounded or sum(term.times for term in self.terms) > _FEW:
+            return math.inf
+        kept = math.prod((1 - Fraction(term.profile.at_infinity)) ** term.times for term in self.terms)
+        if 1 - kept > Fraction(delta):
+            return math.inf
+        return above(sum((term.times * Fraction(term.profile.top) for term in self.terms), Fraction(0)))
 
     def _pure(self) -> float:
         """The sum of the largest losses: exact where the parameters are."""

@@ -13,7 +13,7 @@ from defocus.errors import InvalidParameterError, Number, UnsupportedEventError
 from defocus.privacy import events
 from defocus.privacy.accounting.pld.discrete import DiscreteGaussianProfile, DiscreteLaplaceProfile
 from defocus.privacy.accounting.pld.profiles import Atoms, BoundedRange, GaussianProfile, LaplaceProfile, Profile
-from defocus.privacy.accounting.pld.sampling import Batched, SampledProfile, ShuffledProfile
+from defocus.privacy.accounting.pld.sampling import Batched, ReplacedGaussian, SampledProfile, ShuffledProfile
 from defocus.privacy.accounting.shuffling import amplification, replaced_only
 from defocus.privacy.losses import Bounded, largest_loss
 from defocus.privacy.numbers import above, below, nearest
@@ -209,6 +209,17 @@ def _(event: events.SampledBatch, adjacency: Adjacency) -> tuple[Profile, Profil
     # directions are those of Poisson sampling; where it is replaced in the data, the worse of both applies.
     inner = lower(event.event, Adjacency.REPLACE)
     return _sampled(event, inner, Fraction(event.size, event.population), adjacency)
+
+
+@_term.register
+def _(event: events.SampledGaussian, adjacency: Adjacency) -> tuple[Profile, Profile | None] | None:
+    rate, mu = max(Fraction(event.rate), _RAREST), 1 / Fraction(event.ratio)
+    if adjacency is Adjacency.ADD_REMOVE:
+        return _term(events.Sampled(events.Gaussian(event.ratio), event.rate), adjacency)
+    if _up(rate) == 1:  # a rate that rounds up to one counts as one, never as the float below it
+        return GaussianProfile(_up(2 * mu)), GaussianProfile(below(2 * mu)) if rate == 1 else None
+    real = ReplacedGaussian(below(mu), below(rate)) if rate == event.rate and below(mu) else None
+    return ReplacedGaussian(_up(mu), _up(rate)), real
 
 
 def _sampled(

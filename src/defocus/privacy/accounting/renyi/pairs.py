@@ -58,6 +58,21 @@ def _(event: events.Gaussian, order: float) -> HalfPair | None:
 
 
 @half_pair.register
+def _(event: events.SampledGaussian, order: float) -> HalfPair | None:
+    """The pair for a unit replaced, (1−q)N(0, 1) + qN(±μ, 1), on x > 0; the loss is never steeper than 2μ."""
+    mu, rate = above(1 / Fraction(event.ratio)), min(above(event.rate), 1.0)
+    reach = (2 * order + 1) * mu + _TAIL
+    panels = math.ceil(min(_PANELS + 1.0, reach * max(1.0, mu / 2)))
+    if panels > _PANELS:
+        return None
+    x, weights = _legendre(0.0, reach, panels)
+    with np.errstate(divide="ignore"):
+        out, inside = np.log(1 - rate), math.log(rate) - mu * mu / 2
+    log_q = np.log(weights) - x * x / 2 - math.log(2 * math.pi) / 2 + np.logaddexp(out, inside - mu * x)
+    return HalfPair(np.logaddexp(out, inside + mu * x) - np.logaddexp(out, inside - mu * x), log_q, math.inf)
+
+
+@half_pair.register
 def _(event: events.Laplace, order: float) -> HalfPair | None:
     epsilon = above(largest_loss(event))
     panels = math.ceil(min(_PANELS + 1.0, 1 + order * epsilon / 8))

@@ -14,7 +14,8 @@ profile at :math:`\varepsilon' = \log(1+q(e^\varepsilon-1)) \ge 0` is at most q 
 .. math:: M - 1 = \alpha(\alpha-1)\int_1^\infty (s^{\alpha-2} H_s(p\|q) + s^{-\alpha-1} H_s(q\|p))\,ds,
 
 so :math:`M - 1 \le E_Q[(L^\alpha + L^{1-\alpha} - 1 - L)\,1_{L>1}]`, at every real order. This is never above the bound
-of Wang, Balle and Kasiviswanathan, whose triples (u, p1, q1) it also covers.
+of Wang, Balle and Kasiviswanathan, whose triples (u, p1, q1) it also covers. For the sampled Gaussian mechanism the
+worst pair itself is known and symmetric (:class:`.ReplacedGaussian`), and L is its likelihood ratio.
 
 Reference:
     Mironov, Talwar, Zhang (2019), Rényi differential privacy of the sampled Gaussian mechanism (integer orders, and
@@ -62,6 +63,10 @@ from defocus.privacy.units import Adjacency
 __all__ = ["amplified", "overhead"]
 
 
+_RANDOM = (
+    *(events.Sampled, events.SampledBatch, events.SampledGaussian),
+    *(events.Selected, events.SelectedPoisson),
+)
 _LARGEST_SUM = 4096
 _ROUNDING = 2.0**-50
 
@@ -79,6 +84,16 @@ def _(event: events.Sampled, orders: Floats, adjacency: Adjacency) -> Floats:
 @curve.register
 def _(event: events.SampledBatch, orders: Floats, adjacency: Adjacency) -> Floats:
     return amplified(event.event, Fraction(event.size, event.population), orders, adjacency)
+
+
+@curve.register
+def _(event: events.SampledGaussian, orders: Floats, adjacency: Adjacency) -> Floats:
+    if adjacency is Adjacency.ADD_REMOVE:
+        return amplified(events.Gaussian(event.ratio), event.rate, orders, adjacency)
+    whole = amplified(events.Gaussian(Fraction(event.ratio) / 2), event.rate, orders, adjacency)
+    pairs = [(half_pair(event, order), order) for order in orders.tolist()]
+    found = [math.inf if pair is None else _from_pair(pair, 1.0, order, adjacency) for pair, order in pairs]
+    return np.minimum(whole, found)
 
 
 def amplified(inner: events.Event, rate: Number, orders: Floats, adjacency: Adjacency) -> Floats:
@@ -168,7 +183,7 @@ def _half_squared_mu(inner: events.Event) -> float | None:
 
 def _refuse_nested(inner: events.Event) -> None:
     for part, _ in events.parts_of(inner):
-        if isinstance(part, events.Sampled | events.SampledBatch | events.Selected | events.SelectedPoisson):
+        if isinstance(part, _RANDOM):
             raise UnsupportedEventError(
                 part,
                 accountant="rdp",

@@ -1,0 +1,85 @@
+"""``defocus synthesise``: synthetic rows of the table of a dataset file, written to a file."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+from defocus.answers import export
+from defocus.cli.questions import show
+from defocus.cli.terminal import console, plain, to_json
+from defocus.errors import InvalidParameterError
+from defocus.synthesis import Generator, Synthesiser
+from defocus.tables import open as open_table
+
+__all__ = ["synthesise"]
+
+
+def synthesise(
+    *,
+    out: Path,
+    epsilon: float,
+    delta: float | None,
+    dataset: Path,
+    find: list[str] | None,
+    only: list[str] | None,
+    constraint: list[str] | None,
+    number: int | None,
+    accept: float | None,
+    part: list[str] | None,
+    purpose: str | None,
+    who: str | None,
+    request: str | None,
+    save: Path | None,
+    report: Path | None,
+    preview: bool,
+    explain: bool,
+    as_json: bool,
+) -> None:
+    """Preview, or charge, fit, and write synthetic rows."""
+    for place in (out, save, report):
+        _writable(place)
+    if out.suffix.lower() not in {".csv", ".parquet"}:
+        raise InvalidParameterError(
+            f"Synthetic rows are written as .csv or .parquet, but the name ends in {out.suffix or 'nothing'}.",
+            fix="write for example synthetic.parquet.",
+        )
+    with open_table(dataset) as opened:
+        table = opened.part(*part) if part else opened
+        wanted = Synthesiser(table, columns=dict.fromkeys(find or ()), only=only, constraints=tuple(constraint or ()))
+        if preview:
+            show(wanted.preview(epsilon=epsilon, delta=delta), explain=explain, as_json=as_json)
+            return
+        made = wanted.fit(epsilon=epsilon, delta=delta, accept=accept, purpose=purpose, who=who, request=request)
+    _deliver(made, out=out, number=number, save=save, report=report)
+    if as_json:
+        to_json({"records": len(made.fitted.records), "distance": made.distance, "error": made.distance_error})
+        return
+    said = made.explain() if explain else str(_summary(made, out))
+    for line in said.split("\n"):
+        console().print(plain(line), soft_wrap=True)
+
+
+def _deliver(made: Generator, *, out: Path, number: int | None, save: Path | None, report: Path | None) -> None:
+    if save is not None:  # first, so that what was paid for is kept
+        made.save(save)
+    rows = made.sample(number)
+    if out.suffix.lower() == ".parquet":
+        export.write_parquet(rows, out)
+    else:
+        sink = pa.BufferOutputStream()
+        pa_csv.write_csv(rows, sink)
+        export.write_bytes(out, sink.getvalue().to_pybytes())
+    if report is not None:
+        made.report(report)
+
+
+def _summary(made: Generator, out: Path) -> str:
+    quality = f"pairs of columns are off by {made.distance:.3f} ± {made.distance_error:.1g} on average"
+    return f"{out}: {len(made.fitted.records)} records were fitted; {quality} (total variation distance)"
+
+
+def _writable(place: Any) -> None:
+    if place is not None and not place.absolute().parent.is_dir():
+        raise InvalidParameterError(f"There is no folder {str(place.parent)!r:.200}.", fix="make it, or name another.")

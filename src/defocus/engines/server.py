@@ -1,0 +1,184 @@
+"""What engines on a database server share: one connection, one state of the rows, public tables that travel."""
+
+import contextlib
+import threading
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+import pyarrow as pa
+from sqlglot import exp
+
+from defocus.engines.engine import Blocks, Grouping, not_in_blocks, quietly
+from defocus.engines.schema import Kind, unique
+from defocus.engines.views import Names, changed
+from defocus.errors import DefocusError, EngineError, SourceError
+
+__all__ = ["ServerEngine", "give_back", "kind_of"]
+
+_T = TypeVar("_T")
+
+
+class ServerEngine(ABC):
+    """A database server, on a connection of its own that can only read.
+
+    Every statement runs in a transaction that is read only; within :meth:`snapshot` all of them see the same rows,
+    whatever others write meanwhile. Public tables travel with each statement that names them.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._turn = threading.RLock()
+        self._held: list[Any] = []
+        """The connection, if there is one, where it can be closed without the engine."""
+        self._finish = weakref.finalize(self, give_back, self._held)
+        self._within = 0
+        self._published: dict[str, pa.Table] = {}
+        self._closed = False
+        self._read: dict[Names, list[Any]] = {}
+        """The tables and views that are read, and what the catalogue said of them."""
+        with self._turn:
+            self._quietly("connect", self._connect)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(…)"
+
+    @abstractmethod
+    def _connected(self) -> Any:
+        """A new connection."""
+
+    @abstractmethod
+    def _is_open(self, connection: Any) -> bool:
+        """Whether a connection can be used."""
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Begin to see one state of the rows. A connection that died while nobody asked is made again, once."""
+
+    @abstractmethod
+    def _roll_back(self, connection: Any) -> None:
+        """End the transaction of a connection."""
+
+    @abstractmethod
+    def _defined(self, names: Names) -> list[Any]:
+        """What the catalogue says of a table or view, unless it is refused."""
+
+    @abstractmethod
+    def _failure(self, error: Exception, doing: str) -> DefocusError:
+        """What is said of an error, by reasons that say nothing about a value."""
+
+    @abstractmethod
+    def _lost(self) -> DefocusError:
+        """What is said when the connection is lost within a snapshot."""
+
+    def finer(self, relation: exp.Expression) -> frozenset[str]:  # noqa: ARG002  # it is so for every relation
+        """None: moments are stored in microseconds, and numbers with a fraction name nobody."""
+        return frozenset()
+
+    def store(
+        self,
+        rows: exp.Select,
+        grouping: Grouping,
+        by: Sequence[str],
+        blocks: Blocks,
+        folder: Path,
+        *,
+        progress: Callable[[float], None] | None = None,
+    ) -> None:
+        """Not here: what a server finds comes as a whole."""
+        del rows, grouping, by, blocks, folder, progress
+        self.check_store()
+
+    def check_store(self) -> None:
+        """Refuse it, before anything is charged."""
+        raise not_in_blocks(self.name)
+
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """All statements within see the same rows. A connection that is lost within is not made again."""
+        with self._turn:
+            if not self._within:
+                self._quietly("begin", self._begin)
+            self._within += 1
+            try:
+                yield
+            finally:
+                self._within -= 1
+                if not self._within:
+                    self._end()
+
+    @contextlib.contextmanager
+    def kept(self, select: exp.Select) -> Iterator[exp.Select]:
+        """The query itself: within a snapshot it finds the same rows each time."""
+        with self.snapshot():
+            yield select
+
+    def publish(self, name: str, table: pa.Table) -> exp.Table:
+        """Keep a table that travels with every statement that names it, until it is withdrawn."""
+        published = unique(name)
+        with self._turn:
+            self._published[published] = table
+        return exp.Table(this=exp.to_identifier(published, quoted=True))
+
+    def withdraw(self, table: exp.Table) -> None:
+        """Forget a table that was published."""
+        with self._turn:
+            self._published.pop(table.name, None)
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._turn:
+            self._closed = True
+            self._published.clear()
+            self._finish()
+
+    def _connect(self) -> Any:
+        if self._closed:
+            raise EngineError("The table was closed.", fix="open the table again.")
+        if not self._held or not self._is_open(self._held[0]):
+            self._held[:] = [self._connected()]
+        return self._held[0]
+
+    def _end(self) -> None:
+        """End the transaction, and the connection if that fails."""
+        for connection in [one for one in self._held if self._is_open(one)]:
+            try:
+                self._roll_back(connection)
+            except Exception:  # noqa: BLE001 - whatever it is, it may quote a value
+                give_back([connection])
+
+    def _check_unchanged(self) -> None:
+        """Refuse to compute in a lost snapshot, or from tables and views that are not as they were when opened."""
+        if self._within and (not self._held or not self._is_open(self._held[0])):
+            raise self._lost()
+        for names, before in self._read.items():
+            with contextlib.suppress(SourceError):
+                if self._defined(names) == before:
+                    continue
+            raise changed(self.name)
+
+    def _quietly(self, doing: str, work: Callable[[], _T]) -> _T:
+        return quietly(work, lambda error: self._failure(error, doing))
+
+
+def give_back(held: list[Any]) -> None:
+    """Close connections, whatever state they are in."""
+    for connection in held:
+        with contextlib.suppress(Exception):
+            connection.close()
+
+
+def kind_of(type_: pa.DataType) -> Kind:
+    """The kind of a column of a public table."""
+    checks: tuple[tuple[Callable[[pa.DataType], bool], Kind], ...] = (
+        (pa.types.is_boolean, Kind.BOOLEAN),
+        (pa.types.is_integer, Kind.INTEGER),
+        (pa.types.is_floating, Kind.NUMBER),
+        (pa.types.is_date, Kind.DATE),
+        (pa.types.is_timestamp, Kind.TIMESTAMP),
+    )
+    return next((kind for check, kind in checks if check(type_)), Kind.TEXT)

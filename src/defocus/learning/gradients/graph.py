@@ -1,0 +1,117 @@
+"""A checked graph: what was looked at is what runs, and leaves on a tape what per-example gradients are made of."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any, final
+
+import torch
+from torch import fx
+from torch.nn import Module, Parameter
+from torch.utils import _pytree as trees
+
+from defocus.learning.gradients.independence import check, meetings
+from defocus.learning.gradients.layouts import Batch, Layout, Regions, size
+from defocus.learning.gradients.losses import Losses
+from defocus.learning.gradients.places import Op, Place, place_of, rank_of
+from defocus.learning.gradients.tape import Tape
+from defocus.learning.gradients.trace import UnknownUseError, line_of, trace
+from defocus.learning.gradients.uses import Pass, use
+
+__all__ = ["CheckedGraph"]
+
+
+@final
+class CheckedGraph:
+    """The losses of a batch as a graph of operators of which each is known to keep examples apart.
+
+    Python code of the model and the loss ran once, to make the graph, and does not run again. Whatever the graph does,
+    it does for batches of any size.
+    """
+
+    def __init__(
+        self, model: Module, losses: Losses, parameters: Mapping[str, Parameter], batch: Batch, anchor: torch.Tensor
+    ) -> None:
+        self._run = Pass(Regions(parameters), anchor)
+        self._parameters = list(parameters.values())
+        graph = trace(model, losses, parameters, batch)
+        check(graph, list(parameters))
+        graph.eliminate_dead_code()
+        uses: Counter[str] = Counter()
+        self.convolves = False
+        for op, trained in meetings(graph):
+            uses.update(name for each in trained for name in each.meta["trained"])
+            if op.name == "lstm":  # a projection is used at every time
+                uses.update(name for each in trained for name in each.meta["trained"])
+            self.convolves |= op.name.startswith("conv")
+            use(self._run, op, trained)
+        self.notes = _take_totals_apart(graph)
+        graph.lint()
+        self._module = fx.GraphModule(graph.owning_module, graph)
+        self.several = frozenset(name for name, count in uses.items() if count > 1)
+
+    def losses(self, batch: Batch, tape: Tape) -> torch.Tensor:
+        """The losses (B,) of a batch; their backward pass fills the tape."""
+        self._run.examples, self._run.tape = size(batch), tape
+        tensors = [leaf for leaf in trees.tree_leaves(tuple(batch)) if isinstance(leaf, torch.Tensor)]
+        (found,) = trees.tree_leaves(self._module.forward(*self._parameters, *tensors, self._run.examples))
+        return found
+
+    def finish(self) -> None:
+        """Let go of the tape."""
+        self._run.tape = None
+
+
+def _take_totals_apart(graph: fx.Graph) -> tuple[str, ...]:
+    """Where a loss adds up all examples, let it tell the loss of each, as a batch of this one alone has it.
+
+    What is returned says where that is not the same as the sum or the mean over all.
+    """
+    notes = []
+    for node in graph.nodes:
+        if node.op != "call_function" or node.meta.get("total") is None:
+            continue
+        op = Op(node)
+        if op.placed and any(each.meta.get("total") is None for each in op.placed):
+            node.target = _each(op)
+            several = op["ignore_index"] is not None and (place_of(op.first) != Place(0) or rank_of(op.first) > 2)
+            if several and node.meta["total"] == "mean":
+                notes.append(f"The loss is each example's own mean over its targets{line_of(node)}.")
+        else:  # the share of one example is not divided by their number
+            node.args = tuple(each.meta["times"] if _counts(each) else each for each in node.args)
+    return tuple(notes)
+
+
+def _counts(value: Any) -> bool:
+    return isinstance(value, fx.Node) and "times" in value.meta
+
+
+def _each(op: Op) -> Callable[..., torch.Tensor]:
+    name, func, kind, about = op.name, op.node.target, op.node.meta["total"], op.first
+    place = place_of(about) or place_of(op["target"])
+    if place is None or (place.outer > 1 and place.inner > 1):
+        raise UnknownUseError(f"the operator {name} adds up parts of examples{line_of(op.node)}")
+    layout = Layout(place.axis, place.outer * place.inner, major=place.outer == 1)
+    fixed = {key: value for key, value in op.given.items() if not isinstance(value, fx.Node)}
+
+    def apart(values: torch.Tensor) -> torch.Tensor:
+        examples = values.shape[place.axis] // layout.each
+        return layout.apart(values, examples).reshape(examples, -1)
+
+    def reduced(values: torch.Tensor) -> torch.Tensor:
+        rows = apart(values)
+        return rows.mean(1) if kind == "mean" else rows.sum(1)
+
+    if name in {"sum", "mean"}:
+        return lambda values, *_, **named: reduced(values.to(named.get("dtype") or values.dtype))
+    classes = "ignore_index" in fixed
+
+    def losses(values: torch.Tensor, target: torch.Tensor, *more: Any, **named: Any) -> torch.Tensor:
+        del more, named
+        rest = {key: value for key, value in fixed.items() if key not in {"self", "target", "reduction"}}
+        every = func(values, target, reduction=0, **rest)
+        if classes and kind == "mean" and not target.is_floating_point():
+            counted = apart(target != fixed["ignore_index"]).sum(1)
+            return apart(every).sum(1) / counted
+        return reduced(every)
+
+    return losses

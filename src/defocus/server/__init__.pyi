@@ -1,0 +1,10 @@
+from defocus.server.app import create_app as create_app
+from defocus.server.client import RemoteGrouped as RemoteGrouped
+from defocus.server.client import RemotePreview as RemotePreview
+from defocus.server.client import RemoteQuery as RemoteQuery
+from defocus.server.client import RemoteTable as RemoteTable
+from defocus.server.client import connect as connect
+from defocus.server.operations import Settings as Settings
+from defocus.server.requests import Desk as Desk
+from defocus.server.roles import Person as Person
+from defocus.server.roles import Role as Role

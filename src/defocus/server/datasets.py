@@ -1,0 +1,225 @@
+"""Declared data sets: a dataset file each, checked by the rules of ``defocus check``, and the tables that are open."""
+
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, final
+
+from sqlalchemy import insert, select, update
+
+from defocus import tables
+from defocus.errors import DatasetFileError, DefocusError, InvalidParameterError, NotFoundError, SourceError
+from defocus.ledger import Ledger
+from defocus.ledger.lock import sync_directory
+from defocus.server.operations import Settings
+from defocus.server.people import amount, one_line
+from defocus.server.records import DATASETS, NOTES, Records, now, token
+from defocus.server.roles import Action, Person, demand
+from defocus.tables import dataset_file
+from defocus.tables.dataset_check import check as check_schema
+
+__all__ = ["POLICY", "Datasets", "Described"]
+
+POLICY: dict[str, float | None] = {"automatic": 0.0, "most": None}
+"""Without a policy every request needs an officer: ``automatic`` is the epsilon up to which none does, and ``most``
+that above which a request is refused."""
+_FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,100}\.(?:parquet|csv)")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What is declared about a data set."""
+
+    name: str
+    version: int
+    text: str
+    policy: dict[str, float | None]
+    by: str | None
+    why: str
+    time: str
+
+
+@final
+@dataclass(frozen=True)
+class Datasets:
+    """The data sets of a server. A table is opened once for each version of what is declared, and kept."""
+
+    records: Records
+    settings: Settings
+    _open: dict[str, tuple[int, tables.Table]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _old: list[tables.Table] = field(default_factory=list)
+
+    def all(self) -> list[Described]:
+        """Every data set, by name."""
+        with self.records.read() as session:
+            return [_described(row) for row in session.execute(select(DATASETS).order_by(DATASETS.c.name)).mappings()]
+
+    def described(self, name: str) -> Described:
+        """What is declared about one."""
+        with self.records.read() as session:
+            row = session.execute(select(DATASETS).where(DATASETS.c.name == name)).mappings().first()
+        if row is None:
+            raise NotFoundError("There is no such data set.", fix="look at the list of data sets.")
+        return _described(row)
+
+    def table(self, name: str) -> tables.Table:
+        """The table of a data set as it is declared now."""
+        declared = self.described(name)
+        with self._lock:
+            version, opened = self._open.get(name, (0, None))
+            if opened is None or version != declared.version:
+                fresh = self._opened(declared.text, name)
+                if opened is not None:
+                    self._old.append(opened)  # somebody may still be asking it
+                self._open[name] = declared.version, fresh
+                opened = fresh
+        return opened
+
+    def check(self, person: Person, text: str) -> tuple[list[str], list[str]]:
+        """What is wrong with a dataset file, and what follows from it; no row is looked at."""
+        demand(person, Action.DECLARE)
+        try:
+            dataset = self._read(text)
+        except DefocusError as problem:
+            return [f"{problem.what} {problem.fix}"], []
+        found = check_schema(dataset)
+        return found.problems, found.notes
+
+    def declare(self, person: Person, text: str, why: str) -> str:
+        """Declare a data set, or change what is declared; its name is returned.
+
+        Unit and budget stay as the ledger has them. New purposes become an entry of the ledger, with who and why.
+        """
+        demand(person, Action.DECLARE)
+        said = one_line("why", why, longest=1000)
+        dataset = self._read(text)
+        found = check_schema(dataset)
+        if found.problems:
+            raise DatasetFileError(" ".join(found.problems)[:2000], fix="correct the file.")
+        name = dataset.name
+        with self._lock:
+            self._repurposed(dataset, person, said)
+            self._opened(text, name).close()  # refuses what contradicts the ledger, which is made now if it is new
+        with self.records.write() as session:
+            row = {"text": text, "by": person.id, "why": said, "time": now()}
+            known = session.execute(select(DATASETS.c.version).where(DATASETS.c.name == name)).scalar()
+            if known is None:
+                session.execute(insert(DATASETS), [{"name": name, "version": 1, "policy": dict(POLICY), **row}])
+            else:
+                session.execute(update(DATASETS).where(DATASETS.c.name == name).values(version=known + 1, **row))
+            _noted(session, name, "declaration", person, said)
+        return name
+
+    def set_policy(self, person: Person, name: str, *, automatic: float, most: float | None, why: str) -> None:
+        """Up to which epsilon a request needs no officer, and above which it is refused."""
+        demand(person, Action.DECLARE)
+        said = one_line("why", why, longest=1000)
+        policy = {"automatic": amount("automatic", automatic), "most": None if most is None else amount("most", most)}
+        with self.records.write() as session:
+            if not session.execute(update(DATASETS).where(DATASETS.c.name == name).values(policy=policy)).rowcount:
+                raise NotFoundError("There is no such data set.", fix="declare it first.")
+            _noted(session, name, "policy", person, f"{said}: {policy}")
+
+    def upload(self, person: Person, name: str, filename: str, write: Callable[[Any], int]) -> str:
+        """Keep a Parquet or CSV file in the folder of a data set, for its file to name; a new one replaces an old one.
+
+        ``write`` is called with an open file and returns how many bytes it wrote.
+        """
+        demand(person, Action.DECLARE)
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", name):
+            raise InvalidParameterError("The name of a data set is letters, digits, - and _.", fix="choose another.")
+        if not _FILE.fullmatch(filename):
+            raise InvalidParameterError(
+                "An upload is a Parquet or CSV file with a plain name.", fix="call it for example visits.parquet."
+            )
+        folder = self.settings.folder(name)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        partial = folder / f".{token()}.part"
+        try:
+            with partial.open("xb") as file:
+                partial.chmod(0o600)
+                write(file)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(folder / filename)
+            sync_directory(folder)
+        finally:
+            partial.unlink(missing_ok=True)
+        with self.records.write() as session:
+            _noted(session, name, "upload", person, f"uploaded {filename}")
+            version = DATASETS.c.version
+            session.execute(update(DATASETS).where(DATASETS.c.name == name).values(version=version + 1))
+        return filename
+
+    def record_consent(self, person: Person, name: str, write: Callable[[Any], int]) -> None:
+        """Replace the file of consents that a data set declares."""
+        consent = self._read(self.described(name).text).consent
+        if consent is None:
+            raise InvalidParameterError(
+                "This data set declares no table of consents.",
+                fix='add [consent] with data = "consent.csv" to its file.',
+            )
+        self.upload(person, name, consent.data[0], write)
+
+    def notes(self, name: str) -> list[dict[str, Any]]:
+        """What stewards did to a data set, newest first."""
+        with self.records.read() as session:
+            rows = session.execute(select(NOTES).where(NOTES.c.dataset == name).order_by(NOTES.c.number.desc()))
+            return [dict(row) for row in rows.mappings()]
+
+    def close(self) -> None:
+        """Close all tables."""
+        with self._lock:
+            for table in [*self._old, *(table for _, table in self._open.values())]:
+                table.close()
+            self._open.clear()
+            self._old.clear()
+
+    def _read(self, text: str) -> dataset_file.Dataset:
+        """The dataset of a text, if the server may reach what it names and keeps its ledger itself."""
+        draft = dataset_file.parsed(text)
+        dataset = dataset_file.parsed(text, file=self.settings.folder(draft.name) / "defocus.toml")
+        for key in ("ledger", "anchor_file", "engine"):
+            if getattr(dataset, key) is not None:
+                raise DatasetFileError(f"The server itself decides about {key}.", fix=f"remove {key} from the file.")
+        for place in _places(dataset):
+            if not self.settings.reaches(place, dataset.name):
+                raise SourceError(
+                    "The file names data that this server may not reach.",
+                    fix="upload the data, or let the administrator allow its folder or database (--source).",
+                )
+        return dataset
+
+    def _opened(self, text: str, name: str) -> tables.Table:
+        self.settings.folder(name).mkdir(parents=True, exist_ok=True, mode=0o700)
+        return tables.open(self._read(text), ledger=self.settings.ledger_place(name))
+
+    def _repurposed(self, dataset: dataset_file.Dataset, person: Person, why: str) -> None:
+        """Tell a ledger that is there of new purposes."""
+        place, wanted = self.settings.ledger_place(dataset.name), dataset.purposes or None
+        found = Ledger.find(place)
+        if found is None or wanted is None:
+            return
+        with found:
+            known = [one.purposes for one in found.datasets() if one.name == dataset.name]
+        if known and known[0] != wanted:
+            with Ledger.open(place) as book:
+                book.declare(dataset.name, why=why, purposes=wanted, who=person.name)
+
+
+def _places(dataset: dataset_file.Dataset) -> Iterator[str]:
+    consent = [] if dataset.consent is None else [dataset.consent]
+    for about in (None, *(one.data for one in (*dataset.public.values(), *dataset.private.values(), *consent))):
+        yield from dataset.paths(about)
+
+
+def _described(row: Any) -> Described:
+    return Described(**{name: row[name] for name in Described.__dataclass_fields__})
+
+
+def _noted(session: Any, dataset: str, what: str, person: Person, words: str) -> None:
+    session.execute(insert(NOTES), [{"dataset": dataset, "what": what, "by": person.id, "words": words, "time": now()}])

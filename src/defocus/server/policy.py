@@ -1,0 +1,218 @@
+"""What is approved at once, what needs an officer, and what is refused: allowances under the cap, and differencing.
+
+An allowance limits what one person, one purpose or both may ask for in a period. It is a promise among people: what
+protects those in the data is the budget of the ledger, which decides last. So allowances may add up to more than the
+budget, and nobody gets more than is left of it, whoever works together.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, final
+
+from sqlalchemy import Connection, delete, func, insert, select
+
+from defocus.errors import DefocusError, InvalidParameterError, NotFoundError, UnsupportedEventError
+from defocus.ledger import Ledger
+from defocus.privacy.accounting import tightest_at
+from defocus.privacy.calibration import spoken_delta
+from defocus.privacy.events import Event
+from defocus.server.people import amount, one_line
+from defocus.server.questions import Question
+from defocus.server.records import ALLOWANCES, PEOPLE, REQUESTS, Records, now, token
+from defocus.server.roles import Action, Person, demand
+
+__all__ = ["PERIODS", "Allowance", "Policy", "Similar", "Verdict", "attack_rate"]
+
+PERIODS = {"day": 1, "week": 7, "month": 30, "year": 365, "ever": 0}
+"""How many days a period has that an allowance is for; ever is without end."""
+_COUNTING = ("waiting", "asked back", "approved", "running", "released", "failed")
+"""Requests that use an allowance: a failed one may have been charged."""
+_ROUNDING = 1e-9
+_MOST_SIMILAR = 10
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the policy says about a request: ``approved``, ``waiting`` for an officer, or ``refused``; and why."""
+
+    state: str
+    why: str
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """So much epsilon for a person or for everybody, a purpose or all, in a period; and how much of it is used."""
+
+    id: str
+    dataset: str
+    person: str | None
+    purpose: str | None
+    period: str
+    epsilon: float
+    used: float = 0.0
+
+    @property
+    def left(self) -> float:
+        """How much is left of it now."""
+        return max(0.0, self.epsilon - self.used)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Similar:
+    """An earlier request whose people differ from those of another by few conditions, or by none."""
+
+    request: str
+    words: str
+    state: str
+    only_here: tuple[str, ...]
+    only_there: tuple[str, ...]
+    epsilon: float
+    """What both cost together, added up."""
+    asker: str
+    """The id of the person who asked the earlier one."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The rules of a server, from its records."""
+
+    records: Records
+
+    def set_allowance(
+        self,
+        person: Person,
+        dataset: str,
+        *,
+        epsilon: float,
+        period: str = "ever",
+        for_person: str | None = None,
+        purpose: str | None = None,
+    ) -> str:
+        """Limit what a person, or everybody together, may ask for in a period; one that is there is replaced."""
+        demand(person, Action.MANAGE_PEOPLE)
+        if period not in PERIODS:
+            raise InvalidParameterError(f"There is no period {period!r:.40}.", fix=f"choose {', '.join(PERIODS)}.")
+        most = amount("epsilon", epsilon)
+        row = {"dataset": dataset, "person": for_person, "period": period}
+        row["purpose"] = None if purpose is None else one_line("purpose", purpose)
+        with self.records.write() as session:
+            known = select(func.count()).select_from(PEOPLE).where(PEOPLE.c.id == for_person)
+            if for_person is not None and not session.execute(known).scalar():
+                raise NotFoundError("There is no such person.", fix="look at the list of people.")
+            same = (ALLOWANCES.c[name].is_not_distinct_from(value) for name, value in row.items())
+            session.execute(delete(ALLOWANCES).where(*same))
+            id_ = token()
+            new = {"id": id_, **row, "epsilon": most, "by": person.id, "time": now()}
+            session.execute(insert(ALLOWANCES), [new])
+        return id_
+
+    def remove_allowance(self, person: Person, id_: str) -> None:
+        """Let an allowance limit nobody any more."""
+        demand(person, Action.MANAGE_PEOPLE)
+        with self.records.write() as session:
+            if not session.execute(delete(ALLOWANCES).where(ALLOWANCES.c.id == id_)).rowcount:
+                raise NotFoundError("There is no such allowance.", fix="look at the list of allowances.")
+
+    def allowances(self, person: Person, dataset: str) -> list[Allowance]:
+        """The allowances of a data set with what is used of them: all for a steward, others see their own."""
+        demand(person, Action.SEE_DATASETS)
+        everything = person.role in {"steward", "officer", "auditor"}
+        with self.records.read() as session:
+            rows = session.execute(select(ALLOWANCES).where(ALLOWANCES.c.dataset == dataset)).mappings()
+            found = [_allowance(session, row) for row in rows]
+        return [one for one in found if everything or one.person in {None, person.id}]
+
+    def verdict(
+        self,
+        session: Connection,
+        person: Person,
+        dataset: str,
+        purpose: str,
+        question: Question,
+        *,
+        rules: dict[str, Any],
+        fits: bool,
+        similar: Sequence[Similar] = (),
+        own: str = "",
+    ) -> Verdict:
+        """What happens to a request now; ``own`` is its id, where it is counted already."""
+        epsilon = float(question.epsilon)
+        if not fits:
+            return Verdict("refused", "the budget of the data set does not cover it")
+        most = rules.get("most")
+        if most is not None and epsilon > most + _ROUNDING:
+            return Verdict("refused", f"one request may cost at most epsilon {most:g} here")
+        rows = session.execute(select(ALLOWANCES).where(ALLOWANCES.c.dataset == dataset)).mappings()
+        for row in rows:
+            if row["person"] not in {None, person.id} or row["purpose"] not in {None, purpose}:
+                continue
+            one = _allowance(session, row, own)
+            if one.used + epsilon > one.epsilon + _ROUNDING:
+                return Verdict(
+                    "refused", f"of {_words(one)} epsilon {one.left:.6g} is left, and it asks for {epsilon:g}"
+                )
+        if epsilon > rules.get("automatic", 0.0) + _ROUNDING:
+            return Verdict("waiting", "an officer decides about requests of this cost")
+        if any(one.only_here or one.only_there for one in similar):
+            return Verdict("waiting", "an officer decides, since an earlier release is about nearly the same people")
+        return Verdict("approved", "the policy of the data set allows it at once")
+
+    def similar(self, dataset: str, question: Question, *, leaving_out: str = "") -> list[Similar]:
+        """Earlier requests that ask the same of nearly the same people: their difference is about few.
+
+        Guarantee:
+            Compares questions, and looks at no row. The noise hides every person in the difference of two answers as
+            the sum of both prices says.
+        """
+        conditions, rest = question.conditions
+        shown = [REQUESTS.c[name] for name in ("id", "question", "words", "state", "epsilon", "asker")]
+        wanted = (REQUESTS.c.dataset == dataset, REQUESTS.c.state.in_(_COUNTING), REQUESTS.c.id != leaving_out)
+        with self.records.read() as session:
+            earlier = session.execute(select(*shown).where(*wanted).order_by(REQUESTS.c.time.desc()).limit(500)).all()
+        return list(_alike(conditions, rest, float(question.epsilon), earlier))[:_MOST_SIMILAR]
+
+
+def attack_rate(event: Event, ledger: Ledger, alpha: float = 0.01) -> float | None:
+    """The largest true-positive rate of any test for one person at a false-positive rate of ``alpha``.
+
+    None where no accountant can say.
+    """
+    try:
+        return min(1.0, 1 - tightest_at(event, spoken_delta(ledger.budget), ledger.unit.adjacency).tradeoff(alpha))
+    except (UnsupportedEventError, DefocusError):
+        return None
+
+
+def _alike(conditions: frozenset[str], rest: str, epsilon: float, earlier: Iterable[Any]) -> Iterable[Similar]:
+    for row in earlier:
+        try:
+            there, other = Question.read(row.question).conditions
+        except DefocusError:  # a question of an earlier version
+            continue
+        here_only, there_only = conditions - there, there - conditions
+        if other == rest and len(here_only) <= 1 and len(there_only) <= 1:
+            both = epsilon + row.epsilon
+            yield Similar(row.id, row.words, row.state, tuple(here_only), tuple(there_only), both, row.asker)
+
+
+def _allowance(session: Connection, row: Any, own: str = "") -> Allowance:
+    days = PERIODS[row["period"]]
+    since = (datetime.now(UTC) - timedelta(days=days)).isoformat() if days else ""
+    wanted = [REQUESTS.c.dataset == row["dataset"], REQUESTS.c.state.in_(_COUNTING), REQUESTS.c.time >= since]
+    wanted += [REQUESTS.c.asker == row["person"]] if row["person"] is not None else []
+    wanted += [REQUESTS.c.purpose == row["purpose"]] if row["purpose"] is not None else []
+    used = session.execute(select(func.sum(REQUESTS.c.epsilon)).where(*wanted, REQUESTS.c.id != own)).scalar()
+    named = {name: row[name] for name in ("id", "dataset", "person", "purpose", "period", "epsilon")}
+    return Allowance(**named, used=float(used or 0.0))
+
+
+def _words(one: Allowance) -> str:
+    whose = "everybody's allowance" if one.person is None else "your allowance"
+    what = "" if one.purpose is None else f" for {one.purpose}"
+    when = "" if one.period == "ever" else f" in a {one.period}"
+    return f"{whose}{what}{when}"

@@ -1,0 +1,356 @@
+"""A fitted generator of synthetic rows: what was released, and rows drawn from it, as many as are wanted."""
+
+import base64
+import json
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from defocus.answers import explanation, export
+from defocus.answers.columns import brief
+from defocus.answers.page import document
+from defocus.engines.schema import Column, Schema
+from defocus.engines.sources import source
+from defocus.engines.syntax import column
+from defocus.errors import InvalidParameterError, SourceError, whole
+from defocus.ledger import Receipt
+from defocus.noise import Bits
+from defocus.noise.bits import source as bits_of
+from defocus.privacy.budgets import Budget
+from defocus.privacy.html import html_table
+from defocus.synthesis.domains import Domain
+from defocus.synthesis.field import quota
+from defocus.synthesis.measurement import Fitted, pairs_of
+from defocus.synthesis.targets import Noisy
+from defocus.tables.examples import TYPES
+from defocus.tables.rows import Rows
+
+__all__ = ["HOLDS", "Generator", "conditioned", "seeded"]
+
+_FORMAT = "defocus synthetic data 1"
+_TRIES = 20
+HOLDS = "defocus condition"
+"""The column that says whether all conditions hold."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Generator:
+    """Synthetic rows, and how good they are. Made by :func:`synthesise`; everything about it is released.
+
+    Guarantee:
+        Depends on the data through noisy counts only, which were charged; drawing rows, however many, costs nothing.
+
+    >>> import tempfile
+    >>> import pyarrow as pa
+    >>> import defocus as dp
+    >>> home = tempfile.TemporaryDirectory()
+    >>> people = pa.table({"age": [20 + i % 50 for i in range(2000)], "smoker": [i % 50 < 10 for i in range(2000)]})
+    >>> table = dp.open(people, unit=dp.rows(), budget=dp.Budget(3, 1e-6), ledger=f"{home.name}/a", name="people")
+    >>> made = dp.synthesise(table, epsilon=2, delta=1e-6, columns={"age": (0, 99)})
+    >>> made.sample(5).schema.names
+    ['age', 'smoker']
+    >>> made.sample(100, where="smoker").num_rows
+    100
+    >>> made.save(f"{home.name}/people.json")
+    >>> dp.synthesis.Generator.load(f"{home.name}/people.json").sample(3).num_rows
+    3
+    >>> table.close(); home.cleanup()
+    """
+
+    domains: tuple[Domain, ...]
+    order: tuple[str, ...]
+    """The columns of the synthetic table, in its order."""
+    fitted: Fitted = field(repr=False)
+    question: str
+    rules: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
+    computed: Mapping[str, str] = field(default_factory=dict)
+    receipt: Receipt | None = field(default=None, repr=False)
+    asked: Budget | None = None
+
+    def __repr__(self) -> str:
+        return f"Generator({len(self.fitted.records)} records of {', '.join(self.order):.200})"
+
+    def sample(self, n: int | None = None, *, where: str | None = None, bits: Bits | None = None) -> pa.Table:
+        """Synthetic rows in the types of the table: as many as there are records, or ``n``.
+
+        Args:
+            n: how many rows.
+            where: only rows for which a condition holds, drawn from the law of the records given that condition.
+            bits: where randomness comes from; the operating system by default.
+        """
+        records = self.fitted.records
+        number = len(records) if n is None else whole("n", n, at_least=0)
+        random = seeded(bits)
+        with conditioned(self._schema, self.computed, self.constraints, where) as (schema, checked):
+            kinds = pa.schema([(name, TYPES[schema[name].kind]) for name in self.order])
+            if where is None and not self.constraints:
+                made = checked(self._decoded(_dealt(len(records), number, random), random))
+                return made.select(kinds.names).cast(kinds)
+            kept: list[pa.Table] = []
+            there = 0
+            for _ in range(_TRIES):
+                places = _dealt(len(records), max(number, len(records)), random)
+                rows = checked(self._decoded(places, random))
+                kept.append(rows.filter(rows[HOLDS]).select(kinds.names))
+                there += kept[-1].num_rows
+                if there >= number:
+                    break
+        if not there:
+            raise InvalidParameterError(
+                "No synthetic record meets this condition.",
+                fix="ask for a more frequent one: what is rare in the data is hidden by the noise.",
+            )
+        chosen = np.arange(number) if there >= number else _dealt(there, number, random)
+        return pa.concat_tables(kept).take(pa.array(random.permutation(chosen))).cast(kinds)
+
+    @property
+    def quality(self) -> pa.Table:
+        """How far the records are from the data in each pair of columns: total variation distance, with its noise.
+
+        Measured with budget that was held back, after the records were fitted.
+        """
+        names = [domain.name for domain in self.domains]
+        pairs = pairs_of(len(names))
+        distances = self.fitted.distances
+        return pa.table(
+            {
+                "first": [names[pair[0]] for pair in pairs],
+                "second": [names[pair[-1]] for pair in pairs],
+                "measured": [pair in self.fitted.tables for pair in pairs],
+                "distance": np.clip(distances.counts, 0, 1),
+                "error": np.full(len(pairs), distances.sigma),
+            }
+        )
+
+    @property
+    def distance(self) -> float:
+        """The mean total variation distance over all pairs of columns, as measured."""
+        return float(np.clip(self.fitted.distances.counts.mean(), 0, 1))
+
+    @property
+    def distance_error(self) -> float:
+        """The standard error of :attr:`distance` by noise."""
+        return float(self.fitted.distances.sigma / np.sqrt(len(self.fitted.distances.counts)))
+
+    def explain(self, *, html: bool = False) -> str:
+        """What was measured, how good the rows are, what is protected, and what it cost."""
+        measured = len(self.fitted.tables)
+        pairs = len(pairs_of(len(self.domains)))
+        said: dict[str, Sequence[str]] = {
+            "made": [
+                f"{len(self.fitted.records)} records; about {self.fitted.total:.0f} rows were counted",
+                f"all columns and {measured} of {pairs} pairs of columns were measured"
+                if measured
+                else "no pair of columns could be told from noise: columns are independent of each other",
+            ],
+            "quality": [
+                f"mean total variation distance of pairs: {brief(self.distance)} ± {brief(self.distance_error)}",
+                "by bins, measured with budget that was held back",
+            ],
+            "held": [*self.constraints, *(f"{name} is {text}" for name, text in self.computed.items())],
+            "rules": self.rules,
+        }
+        if self.receipt is not None:
+            said |= explanation.topics(self.receipt, self.asked)
+        return explanation.told(said, html=html)
+
+    def report(self, path: str | Path, *, title: str = "Synthetic data") -> Path:
+        """Write one HTML file: quality by pairs and columns, what was measured, and what it cost."""
+        quality = self.quality.sort_by([("distance", "descending")]).to_pylist()
+        pairs = [
+            [row["first"], row["second"], "yes" if row["measured"] else "no", f"{row['distance']:.4f}"]
+            for row in quality
+        ]
+        columns = [
+            [domain.name, str(domain.kind), str(domain.size), str(int(bins.max()) + 1), f"{apart:.4f}"]
+            for domain, bins, apart in zip(self.domains, self.fitted.bins, self._divergences(), strict=True)
+        ]
+        error = f"total variation distance, standard error {self.fitted.distances.sigma:.2g} each"
+        heads = ["column", "kind", "codes", "bins", "Jensen–Shannon divergence"]
+        body = (
+            f"<h2>What this is</h2>{self.explain(html=True)}"
+            "<h2>Columns</h2><p>Divergence between noisy counts, which were paid for, and synthetic records.</p>"
+            f"{html_table(heads, columns, right=[False, False, True, True, True], caption='columns')}"
+            f"<h2>Pairs of columns</h2><p>{escape(error)}; mean {self.distance:.4f}.</p>"
+            + html_table(
+                ["first", "second", "measured", "distance"], pairs, right=[False, False, False, True], caption="pairs"
+            )
+        )
+        export.write_bytes(path, document(title, body).encode("utf-8", "replace"))
+        return Path(path)
+
+    def save(self, path: str | Path) -> None:
+        """Write everything but the receipt to one JSON file, which holds no code."""
+        export.write_bytes(path, json.dumps(self.to_json()).encode())
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Generator":
+        """What :meth:`save` wrote."""
+        try:
+            written = json.loads(Path(path).read_text("utf-8"))
+            known = isinstance(written, dict) and written.get("format") == _FORMAT
+            made = cls.from_json(written) if known else None
+        except (OSError, ValueError, KeyError, TypeError, IndexError, zlib.error):
+            made = None
+        if made is None:
+            raise SourceError(
+                f"{str(path)!r:.120} is not a saved generator of this version.", fix="give a file that save() wrote."
+            )
+        return made
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything but the receipt, with JSON types only."""
+        fitted = self.fitted
+        return {
+            "format": _FORMAT,
+            "question": self.question,
+            "order": list(self.order),
+            "rules": list(self.rules),
+            "constraints": list(self.constraints),
+            "computed": dict(self.computed),
+            "domains": [domain.to_json() for domain in self.domains],
+            "records": _packed(fitted.records),
+            "bins": [_packed(own.astype(np.int32)) for own in fitted.bins],
+            "within": [_packed(own) for own in fitted.within],
+            "margins": [[_packed(own.counts), own.sigma] for own in fitted.margins],
+            "tables": [[list(columns), _packed(own.counts), own.sigma] for columns, own in fitted.tables.items()],
+            "total": fitted.total,
+            "distances": [_packed(fitted.distances.counts), fitted.distances.sigma],
+        }
+
+    @classmethod
+    def from_json(cls, written: Mapping[str, Any], receipt: Receipt | None = None) -> "Generator":
+        """The generator that :meth:`to_json` wrote."""
+
+        def noisy(counts: Mapping[str, Any], sigma: float) -> Noisy:
+            return Noisy(_unpacked(counts), float(sigma))
+
+        records = _unpacked(written["records"], np.int32)
+        domains = tuple(map(Domain.from_json, written["domains"]))
+        bins = tuple(_unpacked(own, np.int32).astype(np.int64) for own in written["bins"])
+        sizes = [int(own.max()) for own in bins]
+        if records.shape[1] != len(domains) or (len(records) and (records.max(axis=0) > sizes).any()):
+            raise ValueError("records do not fit the columns")
+        fitted = Fitted(
+            records,
+            bins,
+            tuple(_unpacked(own) for own in written["within"]),
+            tuple(noisy(*own) for own in written["margins"]),
+            {tuple(map(int, columns)): noisy(*own) for columns, *own in written["tables"]},
+            float(written["total"]),
+            noisy(*written["distances"]),
+        )
+        order, rules, constraints = (tuple(map(str, written[name])) for name in ("order", "rules", "constraints"))
+        computed = {str(name): str(text) for name, text in written["computed"].items()}
+        return cls(
+            domains=domains,
+            fitted=fitted,
+            question=str(written["question"]),
+            computed=computed,
+            receipt=receipt,
+            order=order,
+            rules=rules,
+            constraints=constraints,
+        )
+
+    @property
+    def _schema(self) -> Schema:
+        return Schema(Column(domain.name, domain.kind) for domain in self.domains)
+
+    def _decoded(self, places: NDArray[np.int64], random: np.random.Generator) -> pa.Table:
+        """Values for the records at these places: bins become codes by noisy shares, and codes values."""
+        columns = {}
+        for i, domain in enumerate(self.domains):
+            bins, within, own = self.fitted.bins[i], self.fitted.within[i], self.fitted.records[places, i]
+            codes = np.zeros(len(places), np.int64)
+            order = np.argsort(own, kind="stable")
+            ends = np.searchsorted(own[order], np.arange(int(bins.max()) + 2))
+            for one in range(int(bins.max()) + 1):
+                chosen, inside = order[ends[one] : ends[one + 1]], np.flatnonzero(bins == one)
+                if len(chosen):
+                    codes[chosen] = inside[random.permutation(quota(within[inside] + 1e-9, len(chosen), random))]
+            columns[domain.name] = domain.decode(codes, random.random(len(codes)))
+        return pa.table(columns)
+
+    def _divergences(self) -> Iterator[float]:
+        """For each column the Jensen–Shannon divergence between its noisy counts and its records, in bits."""
+        for i, margin in enumerate(self.fitted.margins):
+            p = np.maximum(margin.counts, 0)
+            q = np.bincount(self.fitted.records[:, i], minlength=len(p)).astype(float)
+            p, q = p / max(p.sum(), 1e-9), q / max(q.sum(), 1e-9)
+            middle = (p + q) / 2
+            yield float(sum(_relative_entropy(own, middle) for own in (p, q)) / 2)
+
+
+def seeded(bits: Bits | None) -> np.random.Generator:
+    """A generator for post-processing, from bits that are uniform."""
+    return np.random.default_rng(bits_of(bits).integer(128))
+
+
+_Checked = Callable[[pa.Table], pa.Table]
+
+
+@contextmanager
+def conditioned(
+    schema: Schema, computed: Mapping[str, str], constraints: Sequence[str], where: str | None = None
+) -> Iterator[tuple[Schema, _Checked]]:
+    """The schema with computed columns, and what adds them to rows, with whether all conditions hold.
+
+    Conditions are functions of one row, read as those of a table. A constraint that is NULL holds; ``where`` does not.
+    """
+    empty = source(pa.schema([(one.name, TYPES[one.kind]) for one in schema]).empty_table())
+    try:
+        plain = Rows(empty.engine, empty.relation, schema, None)
+        rows = plain.derive(computed) if computed else plain
+        for condition in (*constraints, *([] if where is None else [where])):
+            rows.where(condition)  # refused here, where it is no condition
+        told = rows.schema
+    finally:
+        empty.engine.close()
+    parts = [f"COALESCE(({text}), TRUE)" for text in constraints] + ([] if where is None else [f"({where})"])
+
+    def checked(table: pa.Table) -> pa.Table:
+        if not computed and not parts:
+            return table
+        read = source(table)
+        try:
+            own = Rows(read.engine, read.relation, schema, None)
+            own = own.derive(computed) if computed else own
+            own = own.derive({HOLDS: " AND ".join(parts)}) if parts else own
+            return read.engine.run(own.select([column(name) for name in own.schema.names]))
+        finally:
+            read.engine.close()
+
+    yield told, checked
+
+
+def _dealt(records: int, number: int, random: np.random.Generator) -> NDArray[np.int64]:
+    """So many places, each record as often as every other give or take one, in random order."""
+    whole_rounds, rest = divmod(number, records)
+    every = [random.permutation(records) for _ in range(whole_rounds)]
+    return np.concatenate([np.zeros(0, np.int64), *every, random.permutation(records)[:rest]]).astype(np.int64)
+
+
+def _relative_entropy(p: NDArray[np.float64], q: NDArray[np.float64]) -> float:
+    there = p > 0
+    return float((p[there] * np.log2(p[there] / q[there])).sum())
+
+
+def _packed(array: NDArray[Any]) -> dict[str, Any]:
+    little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+    return {"shape": list(array.shape), "data": base64.b64encode(zlib.compress(little.tobytes(), 6)).decode("ascii")}
+
+
+def _unpacked(written: Mapping[str, Any], kind: Any = np.float64) -> NDArray[Any]:
+    raw = zlib.decompress(base64.b64decode(written["data"], validate=True))
+    return np.frombuffer(raw, np.dtype(kind).newbyteorder("<")).astype(kind).reshape(written["shape"])

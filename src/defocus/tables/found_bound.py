@@ -1,0 +1,263 @@
+r"""How many rows one person should count with, found privately, and how many rows may lie beyond that.
+
+A bound of R rows adds noise in proportion to R and takes away the rows beyond it. Which is worse depends on how many
+rows people have. That is counted first, for a small share of the budget: one person is in one bucket of the histogram,
+so its sensitivity is one, whatever they contribute. The bound is then chosen from the noisy histogram, which is free.
+
+What one person weighs at most is fixed before: with R rows each of them weighs 1/R of it. So the noise, and with it
+what is charged, does not depend on R.
+
+No interval holds every table: one person with any number of rows hides in the noise. So the :class:`Tail` is taken to
+thin out beyond the bound as it does up to it, as a power of the number of rows or faster, and intervals are widened by
+what may then be missing.
+
+Reference: Amin, Kulesza, Munoz Medina, Vassilvitskii (2019), Bounding user contributions: a bias-variance trade-off in
+differential privacy, for the trade-off.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["EDGES", "SPREAD", "FoundBound", "Tail", "best_bound"]
+
+_Floats: TypeAlias = npt.NDArray[np.float64]
+
+EDGES = tuple(sorted({round(2 ** (j / 2)) for j in range(41)} | {3, 5, 7}))
+"""Numbers of rows: bucket i holds people with more than EDGES[i-1] and at most EDGES[i] rows; the last, all others."""
+_BELOW = np.array((0, *EDGES[:-1]), np.float64)
+"""What people in each bucket have more rows than."""
+_ROWS = np.sqrt((_BELOW + 1) * np.array(EDGES))
+"""How many rows people in each bucket are taken to have."""
+
+_CONFIDENCE = 0.95
+_NEARBY = 2.0
+"""How many standard deviations of noise tell that people with a few more rows are there."""
+SPREAD = 0.125
+"""What people's own means are taken to vary by, in units of the range of values."""
+_RELATED = 0.25
+"""How far they are taken to depend on how many rows a person has: in units of that."""
+_HALF = 2.1
+"""How many standard errors make half an interval."""
+_MISSING = 0.5
+"""What a row that may be missing counts, where a row of an interval's half width counts one."""
+
+_DRAWS = 400
+_STREAM = 20_000
+"""The seed of the public pseudo-random numbers that possible tails are drawn with: they protect nobody."""
+_INDEX = np.geomspace(0.9, 12.0, 32)
+"""How fast people thin out: with twice as many rows there are 2**-index as many. With 1 or less, rows have no mean."""
+_SIZE = np.exp(np.linspace(-1.5, 1.5, 31))
+"""How many people the tail begins with, in units of a first estimate."""
+_BEGINS = 15
+"""The tail begins where people who have more rows are so many times the scale of the noise, or half of all."""
+_SHARES = 4.0 ** -np.arange(9)
+"""Of which part of all rows it is computed how many may be missing; between, it is interpolated."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Tail:
+    r"""Possible numbers of people in each bucket, as likely as a noisy histogram of them makes them.
+
+    From where few people have more rows on, the number of those with more than n rows is taken to fall as
+    :math:`A(n+1)^{-\alpha}`. A grid of A and :math:`\alpha` is weighted by how likely they make the noisy counts: each
+    has Laplace noise, and varies by chance as the number of people does. From these, numbers of people are drawn.
+
+    Guarantee:
+        A function of the noisy histogram and of public pseudo-random numbers, so it costs nothing.
+
+    Error:
+        ``beyond`` is exceeded by 5 % of what is drawn. Beside what noise hides, that covers tails that are no heavier
+        than a power law with the index seen; where people with far more rows than all others are few, it need not.
+        ``benchmarks/intervals.py`` measures how often intervals hold.
+
+    >>> people = np.zeros(len(EDGES), np.int64)
+    >>> people[:8] = [5000, 2500, 1200, 600, 300, 300, 150, 150]
+    >>> tail = Tail.of(people, scale=4)
+    >>> [int(tail.beyond(rows, np.ones(1))[0]) for rows in (8, 16)]
+    [150, 0]
+    """
+
+    people: _Floats
+    """One line for each draw."""
+    rows: _Floats
+    """How many rows people in each bucket are taken to have."""
+
+    @classmethod
+    def of(cls, noisy: npt.NDArray[np.int64], scale: float, most: int | None = None) -> "Tail":
+        """The tail that noisy numbers of people show; ``scale`` is that of the Laplace noise on them.
+
+        ``most`` is what nobody can have more of, if that is public.
+        """
+        numbers, _ = _people(noisy, scale)
+        above = numbers[::-1].cumsum()[::-1]
+        many = np.nonzero(above >= max(1.0, min(_BEGINS * scale, above[0] / 2)))[0]
+        begins = int(many[-1]) if len(many) else 0
+        bottom = _BELOW[begins:] + 1
+        more, less = bottom / bottom[0], np.append(bottom[1:], np.inf) / bottom[0]
+        shape = more ** -_INDEX[:, None] - less ** -_INDEX[:, None]
+        expected = max(float(above[begins]), 2 * scale) * _SIZE[:, None, None] * shape
+        spread = np.sqrt(scale**2 + expected / 2)  # of Laplace noise, widened to the variance of both
+        likely = (-np.abs(noisy[begins:] - expected) / spread - np.log(spread)).sum(axis=2).ravel()
+        weights = np.exp(likely - likely.max())
+        random = np.random.default_rng(_STREAM)
+        chosen = random.choice(len(weights), _DRAWS, p=weights / weights.sum())
+        people = np.tile(numbers, (_DRAWS, 1))
+        people[:, begins:] = random.poisson(expected.reshape(len(weights), -1)[chosen])
+        return cls(people, _ROWS if most is None else np.minimum(_ROWS, most))
+
+    def beyond(self, rows: int, shares: _Floats) -> _Floats:
+        """How many rows lie beyond the bound, with 95 % probability at most, in groups with these shares of all rows.
+
+        Each person's rows are taken to be in one group, where they matter most.
+        """
+        return self._interpolated(lambda share: float(self.missing(share, [rows])[0]), shares)
+
+    def missing(self, share: float, bounds: Sequence[int]) -> _Floats:
+        """The same in one group, for each of several bounds."""
+        excess = np.maximum(self.rows[:, None] - np.array(bounds), 0.0)
+        return np.asarray(np.quantile(self._thinned(share) @ excess, _CONFIDENCE, axis=0))
+
+    def apart(self, rows: int, shares: _Floats) -> _Floats:
+        """How far means of rows that weigh less are from those of all rows, in units of how people's own means vary.
+
+        With n rows of N, of which min(n, R) of K count, a person moves the difference of the two means by
+        min(n, R)/K - n/N of their own. Those who have many rows are taken to differ from others by a quarter of what
+        people's means vary by. The median of all draws.
+        """
+        return self._interpolated(lambda share: float(self.differing(share, [rows])[0]), shares)
+
+    def differing(self, share: float, bounds: Sequence[int]) -> _Floats:
+        """The same in one group, for each of several bounds."""
+        people = self._thinned(share)
+        kept = np.minimum(self.rows[:, None], np.array(bounds, np.float64))
+        of_all = self.rows / np.maximum(1.0, people @ self.rows)[:, None]
+        counted = np.maximum(1.0, people @ kept)
+        lost = 1 - counted / np.maximum(1.0, people @ self.rows)[:, None]
+        moved = [
+            (people * np.square(kept[:, i] / counted[:, i, None] - of_all)).sum(axis=1) for i in range(len(bounds))
+        ]
+        return np.asarray(np.sqrt(np.median(np.stack(moved, axis=1) + np.square(_RELATED * lost), axis=0)))
+
+    @staticmethod
+    def _interpolated(of: Callable[[float], float], shares: _Floats) -> _Floats:
+        """A number for each share: computed for a few of them."""
+        if (shares >= 1).all():
+            return np.full(len(shares), of(1.0))
+        known = [of(float(share)) for share in _SHARES[::-1]]
+        return np.interp(np.log(np.clip(shares, _SHARES[-1], 1.0)), np.log(_SHARES[::-1]), known)
+
+    def _thinned(self, share: float) -> _Floats:
+        """The people of a group that has this share of all."""
+        if share >= 1:
+            return self.people
+        return np.random.default_rng(_STREAM).binomial(self.people.astype(np.int64), share).astype(np.float64)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class FoundBound:
+    """A number of rows that was found privately, and what is known about those who have more."""
+
+    rows: int
+    beyond: float
+    """About which part of all rows lies beyond it."""
+    weight: float
+    """How many people with so many rows weigh as much as all people do."""
+    tail: Tail = field(repr=False)
+
+    @property
+    def missing(self) -> float:
+        """Which part of all rows lies beyond it, with 95 % probability at most."""
+        rows = float(self.tail.beyond(self.rows, np.ones(1))[0])
+        return rows / (rows + self.kept)
+
+    @property
+    def kept(self) -> float:
+        """About how many rows count, all of them together."""
+        return max(1.0, self.weight * self.rows)
+
+
+def best_bound(
+    people: npt.NDArray[np.int64],
+    *,
+    scale: float,
+    groups: int,
+    noise: float,
+    counts: bool,
+    quotients: bool,
+    norm: int = 1,
+    most: int | None = None,
+) -> FoundBound:
+    r"""The number of rows with the least expected error, from a noisy histogram of people by their number of rows.
+
+    Everything is relative to the size of a group. Noise in n cells errs by :math:`\sqrt n\,\sigma R`; a count has
+    about two of them, a quotient about half of one. Counts and sums also miss the rows taken away: half of what the
+    :class:`Tail` lets expect at most in a group is added to half the width of the noise. A quotient such as a mean
+    loses no rows, but weighs them unequally, and differs from that of all rows by about :meth:`Tail.apart`.
+
+    Args:
+        people: noisy numbers of people, by :data:`EDGES`.
+        scale: the scale of the Laplace noise on them.
+        groups: among how many groups the rows are spread.
+        noise: the standard deviation of one cell, for a person who weighs one.
+        counts: whether numbers of rows, sums or histograms are asked.
+        quotients: whether means or other quotients are asked.
+        norm: 2 where noise grows with the root of the bound: each of what is counted is in a cell of its own, and the
+            noise is for the L2 norm.
+        most: what nobody can have more of, where that is public: as many groups as there are. Then what is counted of
+            one person is in different groups.
+
+    >>> people = np.zeros(len(EDGES), np.int64)
+    >>> people[EDGES.index(2)], people[EDGES.index(64)] = 100_000, 10_000
+    >>> found = best_bound(people, scale=20, groups=10, noise=1.4, counts=True, quotients=False)
+    >>> found.rows, found.beyond
+    (91, 0.0)
+    >>> best_bound(people // 200, scale=20, groups=10, noise=1.4, counts=True, quotients=False).rows
+    2
+    """
+    numbers, _ = _people(people, scale)
+    tail = Tail.of(people, scale, most)
+    missing = tail.missing(1 / groups, EDGES) if most is None else tail.missing(1, EDGES) / groups
+    apart = SPREAD * tail.differing(1 / groups, EDGES) if quotients else np.zeros(len(EDGES))
+    total = max(1.0, float((numbers * tail.rows).sum()))
+    options = []
+    for place, bound in enumerate(EDGES):
+        weights = np.minimum(1.0, bound / tail.rows)
+        kept = max(1.0, float((numbers * tail.rows * weights).sum()))
+        lost = max(0.0, 1 - kept / total)
+        spread = noise * bound ** (1 / norm) * groups / kept
+        error = 0.0
+        if counts:
+            error += _HALF * spread + _MISSING * missing[place] * groups / total
+        if quotients:
+            error += math.hypot(math.sqrt(0.5) * spread, apart[place])
+        options.append((error, FoundBound(bound, lost, kept / bound, tail)))
+    return min(options, key=lambda option: option[0])[1]
+
+
+def _people(noisy: npt.NDArray[np.int64], scale: float) -> tuple[_Floats, int]:
+    """The numbers of people behind a noisy histogram, and the bucket where they end.
+
+    A bucket, or two, four or eight of them in a row, hold people if noise alone would hardly ever give so many: with
+    probability 1/400 for all single ones together, and 4.5 standard deviations for the others.
+    """
+    end = 0
+    for length in (1, 2, 4, 8):
+        limit = scale * (math.log(200 * len(EDGES)) if length == 1 else 4.5 * math.sqrt(2 * length))
+        for start in range(end, len(EDGES) - length + 1):
+            if noisy[start : start + length].sum() > limit:
+                end = start + length
+    for length in (1, 2, 4):  # next to them, less is enough: a bucket too many costs little
+        if noisy[end : end + length].sum() > _NEARBY * scale * math.sqrt(2 * length):
+            end = min(end + length, len(EDGES))
+    tails = noisy[:end][::-1].astype(np.float64).cumsum()  # how many have more rows than a bucket begins with
+    above = np.maximum.accumulate(np.maximum(tails, 0.0))
+    numbers = np.zeros(len(EDGES))
+    numbers[:end] = np.diff(above, prepend=0.0)[::-1]
+    return numbers, end

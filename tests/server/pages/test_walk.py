@@ -1,0 +1,282 @@
+"""From the first link to a verified bundle in a real browser, in English and in Chinese."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.server.pages.conftest import EVIL, Site, Visitor
+
+from defocus.ledger import Bundle
+from defocus.server.pages.translations import translated
+
+pytestmark = pytest.mark.slow
+
+
+def said(text: str, locale: str) -> str:
+    return translated(text, locale[:2])
+
+
+def made_up(file: Path, column: str = "ward", keys: tuple[str, ...] = ("A", "B")) -> None:
+    rows = 4000
+    wards = [keys[i % len(keys)] for i in range(rows)]
+    stay = [float(i % 30) for i in range(rows)]
+    pq.write_table(pa.table({"patient": [i // 2 for i in range(rows)], column: wards, "stay": stay}), file)
+
+
+@pytest.mark.parametrize("locale", ["en-GB", "zh-CN"])
+def test_people_of_all_roles_go_from_the_first_link_to_a_verified_bundle(
+    visitor: Callable[..., Visitor], site: Site, tmp_path: Path, locale: str
+) -> None:
+    made_up(tmp_path / "visits.parquet")
+    here = locale[:2]
+    steward = visitor(locale=locale)
+    page = steward.page
+    steward.go("/")
+    steward.look(f"{here}-welcome")
+    steward.go(site.first_link)
+    steward.look(f"{here}-invitation")
+    steward.accept(site.first_link)
+    steward.look(f"{here}-home-empty")
+
+    # The steward declares a data set by form, and invites others.
+    page.click("main a[href='/declare']")
+    steward.look(f"{here}-begin")
+    page.fill("#name", "visits")
+    page.set_input_files("#file", tmp_path / "visits.parquet")
+    page.click("main button")
+    page.select_option("#unit", "patient")
+    page.fill("#epsilon", "-3")
+    page.fill("#purposes", "planning\nresearch")
+    page.fill("[name=c1_values]", "A, B")
+    page.fill("[name=c2_low]", "0")
+    page.fill("[name=c2_high]", "30")
+    page.fill("#why", "the winter")
+    page.click("button[value=declare]")
+    assert page.locator("[role=alert]").is_visible()  # what is wrong is said, and nothing was declared
+    steward.look(f"{here}-declare-refused")
+    page.fill("#epsilon", "3")
+    page.fill("#delta", "1e-6")
+    page.fill("#rows", "2")
+    page.click("button[value=check]")
+    assert page.locator("[role=status]").is_visible()
+    page.click("button[value=declare]")
+    page.fill("#automatic", "0.05")
+    page.fill("#why-policy", "small questions")
+    page.locator("form[action$=policy] button").click()
+    page.fill("#epsilon", "2")
+    page.locator("form[action$=allowances] button").click()
+    page.fill("#what", "the bound of 30 days")
+    page.fill("#why-tuning", "the longest stay of last year")
+    page.locator("form[action$=tuning] button").click()
+    steward.look(f"{here}-steward")
+    links = {}
+    for role in ("officer", "analyst", "auditor"):
+        steward.go("/people")
+        page.fill("#name", f"{role} one")
+        page.select_option("#role", role)
+        page.click("main form.card button")
+        links[role] = page.locator(".secret").inner_text()
+    steward.look(f"{here}-people")
+
+    # The analyst builds a question, sees its price while it changes, and asks.
+    analyst = visitor(locale=locale)
+    page = analyst.page
+    analyst.accept(links["analyst"])
+    analyst.look(f"{here}-home")
+    page.click("main a[href='/datasets/visits/ask']")
+    page.select_option("#group0", "ward")
+    page.select_option("#function1", "mean")
+    page.select_option("#of1", "stay")
+    page.wait_for_selector("#preview table:has-text('stay')")
+    before = page.locator("#preview").inner_text()
+    page.fill("#epsilon", "0.6")
+    page.wait_for_function("before => document.getElementById('preview').innerText !== before", arg=before)
+    analyst.look(f"{here}-ask")
+    page.click("#ask .actions button:first-child")
+    page.wait_for_selector("[role=alert]")  # it has no reason
+    page.fill("#reason", "Beds for the winter")
+    page.click("#ask .actions button:first-child")
+    page.wait_for_url("**/requests/*")
+    request = page.url
+    analyst.look(f"{here}-waiting")
+
+    # The officer asks back, the analyst answers, the officer approves.
+    officer = visitor(locale=locale)
+    page = officer.page
+    officer.accept(links["officer"])
+    page.click("nav a[href='/queue']")
+    officer.look(f"{here}-queue")
+    page.click("article .button")
+    officer.look(f"{here}-decide")
+    page.fill("#words", "Who will see it?")
+    page.click("button[value=ask_back]")
+    analyst.go(request)
+    analyst.page.fill("#reason", "Beds for the winter; the board sees it")
+    analyst.look(f"{here}-asked-back")
+    analyst.page.click("form[action$=reply] button")
+    officer.go(request)
+    page.click("button[value=approve]")
+    page.wait_for_selector(f"text={said('Downloads', locale)}")
+    assert page.locator("tbody th:text-is('A')").is_visible()
+    page.wait_for_function("() => document.querySelector('.chart').naturalWidth > 0")
+    officer.look(f"{here}-release")
+
+    # Every file can be had; the bundle proves itself, here and elsewhere.
+    files = {}
+    for link in page.locator(".files a").all():
+        with page.expect_download() as downloading:
+            link.click()
+        files[downloading.value.suggested_filename.split("-", 1)[1]] = downloading.value.path()
+    assert set(files) == {
+        *("answer.csv", "answer.parquet", "answer.json", "release.bundle"),
+        *("report.html", "report.pdf", "registry.yaml", "nist.html"),
+    }
+    assert pq.read_table(files["answer.parquet"])["ward"].to_pylist() == ["A", "B"]
+    assert json.loads(files["answer.json"].read_text("utf-8"))["receipt"]["who"] == "analyst one"
+    evidence = Bundle.load(files["release.bundle"]).verify(key=site.desk.key(site.desk.people.of_session(None)))
+    assert evidence.require().facts["approved by"] == "officer one"
+    page.click("form[action$=publish] button")
+    officer.look(f"{here}-published")
+
+    # A stranger finds it in the register, and verifies the file; a changed one is refused.
+    stranger = visitor(locale=locale)
+    page = stranger.page
+    stranger.go("/register")
+    stranger.look(f"{here}-register")
+    page.click("main .row")
+    assert page.locator(".verdict.good").is_visible()
+    stranger.go("/verify")
+    page.set_input_files("#bundle", files["release.bundle"])
+    page.click("main button")
+    assert page.locator(".verdict.good").is_visible()
+    stranger.look(f"{here}-verified")
+    text = files["release.bundle"].read_text("ascii")
+    changed = tmp_path / "changed.bundle"
+    changed.write_text(text.replace("planning", "learning"), encoding="ascii")
+    page.set_input_files("#bundle", changed)
+    page.click("main button")
+    page.wait_for_selector("[role=alert]")
+
+    # The auditor reads and verifies the ledger.
+    auditor = visitor(locale=locale)
+    page = auditor.page
+    auditor.accept(links["auditor"])
+    auditor.go("/datasets/visits/ledger?check=true")
+    assert page.locator(".verdict.good").is_visible()
+    assert page.locator("td:text-is('officer one')").is_visible()
+    auditor.look(f"{here}-ledger")
+    auditor.go("/datasets/visits")
+    auditor.look(f"{here}-dataset")
+    auditor.go("/account")
+    page.fill("#name", "notebook")
+    page.click("main form.card button")
+    assert page.locator(".secret").inner_text().startswith("dfc_")
+    auditor.look(f"{here}-account")
+
+
+def test_everything_works_without_scripts(visitor: Callable[..., Visitor], site: Site, tmp_path: Path) -> None:
+    steward = visitor(java_script_enabled=False)
+    steward.accept(site.first_link)
+    declared(site, tmp_path)
+    analyst = visitor(java_script_enabled=False)
+    page = analyst.page
+    analyst.accept(invited(site, "analyst", "Ana"))
+    analyst.go("/datasets/visits/ask")
+    page.select_option("#group0", "ward")
+    page.click("#ask .actions button:last-child")
+    assert page.locator("#preview table").first.is_visible()
+    assert page.locator("#group0").input_value() == "ward"
+    page.fill("#epsilon", "nothing")
+    page.click("#ask .actions button:last-child")
+    assert "must be a number" in page.locator("[role=alert]").inner_text()
+    page.fill("#epsilon", "0.04")
+    page.fill("#reason", "Beds")
+    page.click("#ask .actions button:first-child")  # approved at once by the policy
+    page.wait_for_selector("text=Downloads")  # the page looks again by itself
+    assert page.locator(".state").first.inner_text() == "released"
+
+
+def test_text_of_strangers_does_not_act_on_any_page(
+    visitor: Callable[..., Visitor], site: Site, tmp_path: Path
+) -> None:
+    steward = visitor()
+    steward.accept(site.first_link)
+    declared(site, tmp_path, column=EVIL, keys=(EVIL, "B"), purpose=EVIL)
+    analyst, officer = visitor(), visitor()
+    analyst.accept(invited(site, "analyst", EVIL))
+    officer.accept(invited(site, "officer", "Omar"))
+    page = analyst.page
+    analyst.go("/datasets/visits/ask")
+    page.select_option("#group0", EVIL)
+    page.select_option("#column0", EVIL)
+    page.fill("#value0", EVIL)
+    page.fill("#epsilon", "0.6")
+    page.fill("#reason", EVIL)
+    page.wait_for_selector("#preview table")
+    analyst.look("evil-ask")
+    page.click("#ask .actions button:first-child")
+    page.wait_for_url("**/requests/*")
+    request = page.url
+    officer.go("/queue")
+    officer.look("evil-queue")
+    officer.go(request)
+    officer.look("evil-decide")
+    officer.page.fill("#words", EVIL)
+    officer.page.click("button[value=approve]")
+    officer.page.wait_for_selector("text=Downloads")
+    officer.look("evil-release")
+    assert "<img src=x" in officer.page.locator("tbody").first.inner_text()
+    officer.page.click("form[action$=publish] button")
+    officer.look("evil-published")
+    for path in ("/", "/requests", "/register", "/datasets/visits", "/datasets/visits/ledger"):
+        officer.go(path)
+        officer.look(f"evil-{path.strip('/').replace('/', '-') or 'home'}")
+    steward.go("/people")
+    steward.page.fill("#name", EVIL + "2")
+    steward.page.click("main form.card button")
+    steward.look("evil-people")
+    for path in ("/datasets/visits/steward", "/datasets/visits/declare"):
+        steward.go(path)
+        steward.look(f"evil-{path.rpartition('/')[2]}")
+    analyst.go("/account")
+    page.fill("#name", EVIL)
+    page.click("main form.card button")
+    analyst.look("evil-account")
+    analyst.go(f"/datasets/visits/ask?how=sql&sql={EVIL}&epsilon={EVIL}&purpose={EVIL}&size={EVIL}")
+    analyst.look("evil-query")
+    analyst.go(f"/sign-in?next={EVIL}")
+    assert page.locator("[name=next]").input_value() == "/"
+
+
+def declared(
+    site: Site, folder: Path, column: str = "ward", keys: tuple[str, ...] = ("A", "B"), purpose: str = "planning"
+) -> None:
+    """A data set, declared by the owner."""
+    from defocus.server.roles import ADMINISTRATOR  # noqa: PLC0415
+
+    place = folder / "visits.parquet"
+    made_up(place, column, keys)
+    site.desk.datasets.upload(ADMINISTRATOR, "visits", "visits.parquet", lambda file: file.write(place.read_bytes()))
+    text = f"""name = "visits"
+data = "visits.parquet"
+purposes = [{json.dumps(purpose)}]
+unit.column = "patient"
+budget = {{epsilon = 3, delta = 1e-6}}
+bound.rows = 2
+[columns.stay]
+low = 0
+high = 30
+[columns.{json.dumps(column)}]
+values = {json.dumps(list(keys))}
+"""
+    site.desk.declare(ADMINISTRATOR, text, "a test")
+    site.desk.datasets.set_policy(ADMINISTRATOR, "visits", automatic=0.05, most=None, why="a test")
+
+
+def invited(site: Site, role: str, name: str) -> str:
+    from defocus.server.roles import ADMINISTRATOR  # noqa: PLC0415
+
+    return site.desk.invite(ADMINISTRATOR, role, name)
