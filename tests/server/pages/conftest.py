@@ -92,6 +92,11 @@ class Visitor:
         """Open an address of the site."""
         self.page.goto(path if path.startswith("http") else self.site.address + path)
 
+    def press(self, selector: str) -> None:
+        """Click what leads to another page, and wait for that page."""
+        with self.page.expect_navigation():
+            self.page.click(selector)
+
     def look(self, name: str) -> None:
         """Check the page for those who do not see it or have a small screen, and take pictures."""
         page = self.page
@@ -116,18 +121,18 @@ class Visitor:
         self.go(link)
         self.page.fill("#password", PASSWORD)
         self.page.fill("#again", PASSWORD)
-        self.page.click("main button")
+        self.press("main button")
 
     def sign_in(self, name: str) -> None:
         """Sign in."""
         self.go("/sign-in")
         self.page.fill("#name", name)
         self.page.fill("#password", PASSWORD)
-        self.page.click("main button")
+        self.press("main button")
 
     def sign_out(self) -> None:
         """Sign out."""
-        self.page.click("header form button")
+        self.press("header form button")
 
 
 def _is_bad(said: ConsoleMessage) -> bool:

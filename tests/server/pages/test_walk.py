@@ -42,11 +42,11 @@ def test_people_of_all_roles_go_from_the_first_link_to_a_verified_bundle(
     steward.look(f"{here}-home-empty")
 
     # The steward declares a data set by form, and invites others.
-    page.click("main a[href='/declare']")
+    steward.press("main a[href='/declare']")
     steward.look(f"{here}-begin")
     page.fill("#name", "visits")
     page.set_input_files("#file", tmp_path / "visits.parquet")
-    page.click("main button")
+    steward.press("main button")
     page.select_option("#unit", "patient")
     page.fill("#epsilon", "-3")
     page.fill("#purposes", "planning\nresearch")
@@ -54,30 +54,30 @@ def test_people_of_all_roles_go_from_the_first_link_to_a_verified_bundle(
     page.fill("[name=c2_low]", "0")
     page.fill("[name=c2_high]", "30")
     page.fill("#why", "the winter")
-    page.click("button[value=declare]")
+    steward.press("button[value=declare]")
     assert page.locator("[role=alert]").is_visible()  # what is wrong is said, and nothing was declared
     steward.look(f"{here}-declare-refused")
     page.fill("#epsilon", "3")
     page.fill("#delta", "1e-6")
     page.fill("#rows", "2")
-    page.click("button[value=check]")
+    steward.press("button[value=check]")
     assert page.locator("[role=status]").is_visible()
-    page.click("button[value=declare]")
+    steward.press("button[value=declare]")
     page.fill("#automatic", "0.05")
     page.fill("#why-policy", "small questions")
-    page.locator("form[action$=policy] button").click()
+    steward.press("form[action$=policy] button")
     page.fill("#epsilon", "2")
-    page.locator("form[action$=allowances] button").click()
+    steward.press("form[action$=allowances] button")
     page.fill("#what", "the bound of 30 days")
     page.fill("#why-tuning", "the longest stay of last year")
-    page.locator("form[action$=tuning] button").click()
+    steward.press("form[action$=tuning] button")
     steward.look(f"{here}-steward")
     links = {}
     for role in ("officer", "analyst", "auditor"):
         steward.go("/people")
         page.fill("#name", f"{role} one")
         page.select_option("#role", role)
-        page.click("main form.card button")
+        steward.press("main form.card button")
         links[role] = page.locator(".secret").inner_text()
     steward.look(f"{here}-people")
 
@@ -86,7 +86,7 @@ def test_people_of_all_roles_go_from_the_first_link_to_a_verified_bundle(
     page = analyst.page
     analyst.accept(links["analyst"])
     analyst.look(f"{here}-home")
-    page.click("main a[href='/datasets/visits/ask']")
+    analyst.press("main a[href='/datasets/visits/ask']")
     page.select_option("#group0", "ward")
     page.select_option("#function1", "mean")
     page.select_option("#of1", "stay")
@@ -95,10 +95,10 @@ def test_people_of_all_roles_go_from_the_first_link_to_a_verified_bundle(
     page.fill("#epsilon", "0.6")
     page.wait_for_function("before => document.getElementById('preview').innerText !== before", arg=before)
     analyst.look(f"{here}-ask")
-    page.click("#ask .actions button:first-child")
+    analyst.press("#ask .actions button:first-child")
     page.wait_for_selector("[role=alert]")  # it has no reason
     page.fill("#reason", "Beds for the winter")
-    page.click("#ask .actions button:first-child")
+    analyst.press("#ask .actions button:first-child")
     page.wait_for_url("**/requests/*")
     request = page.url
     analyst.look(f"{here}-waiting")
@@ -107,18 +107,18 @@ def test_people_of_all_roles_go_from_the_first_link_to_a_verified_bundle(
     officer = visitor(locale=locale)
     page = officer.page
     officer.accept(links["officer"])
-    page.click("nav a[href='/queue']")
+    officer.press("nav a[href='/queue']")
     officer.look(f"{here}-queue")
-    page.click("article .button")
+    officer.press("article .button")
     officer.look(f"{here}-decide")
     page.fill("#words", "Who will see it?")
-    page.click("button[value=ask_back]")
+    officer.press("button[value=ask_back]")
     analyst.go(request)
     analyst.page.fill("#reason", "Beds for the winter; the board sees it")
     analyst.look(f"{here}-asked-back")
-    analyst.page.click("form[action$=reply] button")
+    analyst.press("form[action$=reply] button")
     officer.go(request)
-    page.click("button[value=approve]")
+    officer.press("button[value=approve]")
     page.wait_for_selector(f"text={said('Downloads', locale)}")
     assert page.locator("tbody th:text-is('A')").is_visible()
     page.wait_for_function("() => document.querySelector('.chart').naturalWidth > 0")
@@ -138,7 +138,7 @@ def test_people_of_all_roles_go_from_the_first_link_to_a_verified_bundle(
     assert json.loads(files["answer.json"].read_text("utf-8"))["receipt"]["who"] == "analyst one"
     evidence = Bundle.load(files["release.bundle"]).verify(key=site.desk.key(site.desk.people.of_session(None)))
     assert evidence.require().facts["approved by"] == "officer one"
-    page.click("form[action$=publish] button")
+    officer.press("form[action$=publish] button")
     officer.look(f"{here}-published")
 
     # A stranger finds it in the register, and verifies the file; a changed one is refused.
@@ -146,18 +146,18 @@ def test_people_of_all_roles_go_from_the_first_link_to_a_verified_bundle(
     page = stranger.page
     stranger.go("/register")
     stranger.look(f"{here}-register")
-    page.click("main .row")
+    stranger.press("main .row")
     assert page.locator(".verdict.good").is_visible()
     stranger.go("/verify")
     page.set_input_files("#bundle", files["release.bundle"])
-    page.click("main button")
+    stranger.press("main button")
     assert page.locator(".verdict.good").is_visible()
     stranger.look(f"{here}-verified")
     text = files["release.bundle"].read_text("ascii")
     changed = tmp_path / "changed.bundle"
     changed.write_text(text.replace("planning", "learning"), encoding="ascii")
     page.set_input_files("#bundle", changed)
-    page.click("main button")
+    stranger.press("main button")
     page.wait_for_selector("[role=alert]")
 
     # The auditor reads and verifies the ledger.
@@ -172,7 +172,7 @@ def test_people_of_all_roles_go_from_the_first_link_to_a_verified_bundle(
     auditor.look(f"{here}-dataset")
     auditor.go("/account")
     page.fill("#name", "notebook")
-    page.click("main form.card button")
+    auditor.press("main form.card button")
     assert page.locator(".secret").inner_text().startswith("dfc_")
     auditor.look(f"{here}-account")
 
@@ -186,15 +186,15 @@ def test_everything_works_without_scripts(visitor: Callable[..., Visitor], site:
     analyst.accept(invited(site, "analyst", "Ana"))
     analyst.go("/datasets/visits/ask")
     page.select_option("#group0", "ward")
-    page.click("#ask .actions button:last-child")
+    analyst.press("#ask .actions button:last-child")
     assert page.locator("#preview table").first.is_visible()
     assert page.locator("#group0").input_value() == "ward"
     page.fill("#epsilon", "nothing")
-    page.click("#ask .actions button:last-child")
+    analyst.press("#ask .actions button:last-child")
     assert "must be a number" in page.locator("[role=alert]").inner_text()
     page.fill("#epsilon", "0.04")
     page.fill("#reason", "Beds")
-    page.click("#ask .actions button:first-child")  # approved at once by the policy
+    analyst.press("#ask .actions button:first-child")  # approved at once by the policy
     page.wait_for_selector("text=Downloads")  # the page looks again by itself
     assert page.locator(".state").first.inner_text() == "released"
 
@@ -217,7 +217,7 @@ def test_text_of_strangers_does_not_act_on_any_page(
     page.fill("#reason", EVIL)
     page.wait_for_selector("#preview table")
     analyst.look("evil-ask")
-    page.click("#ask .actions button:first-child")
+    analyst.press("#ask .actions button:first-child")
     page.wait_for_url("**/requests/*")
     request = page.url
     officer.go("/queue")
@@ -225,25 +225,25 @@ def test_text_of_strangers_does_not_act_on_any_page(
     officer.go(request)
     officer.look("evil-decide")
     officer.page.fill("#words", EVIL)
-    officer.page.click("button[value=approve]")
+    officer.press("button[value=approve]")
     officer.page.wait_for_selector("text=Downloads")
     officer.look("evil-release")
     assert "<img src=x" in officer.page.locator("tbody").first.inner_text()
-    officer.page.click("form[action$=publish] button")
+    officer.press("form[action$=publish] button")
     officer.look("evil-published")
     for path in ("/", "/requests", "/register", "/datasets/visits", "/datasets/visits/ledger"):
         officer.go(path)
         officer.look(f"evil-{path.strip('/').replace('/', '-') or 'home'}")
     steward.go("/people")
     steward.page.fill("#name", EVIL + "2")
-    steward.page.click("main form.card button")
+    steward.press("main form.card button")
     steward.look("evil-people")
     for path in ("/datasets/visits/steward", "/datasets/visits/declare"):
         steward.go(path)
         steward.look(f"evil-{path.rpartition('/')[2]}")
     analyst.go("/account")
     page.fill("#name", EVIL)
-    page.click("main form.card button")
+    analyst.press("main form.card button")
     analyst.look("evil-account")
     analyst.go(f"/datasets/visits/ask?how=sql&sql={EVIL}&epsilon={EVIL}&purpose={EVIL}&size={EVIL}")
     analyst.look("evil-query")
