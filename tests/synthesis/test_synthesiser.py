@@ -294,3 +294,35 @@ def test_the_command_writes_rows_a_page_and_a_generator(tmp_path: Path, capsys: 
     assert len((tmp_path / "s.csv").read_text("utf-8").splitlines()) == 71
     assert Generator.load(tmp_path / "g.json").sample(2).num_rows == 2
     assert main(["synthesise", str(tmp_path / "s.txt"), *price]) == 2
+
+
+@pytest.mark.parametrize("method", ["bayesian network", "independent"])
+def test_other_models_go_through_the_same_interface(table: Any, method: str, tmp_path: Path) -> None:
+    made = table.synthesise(epsilon=4, delta=1e-6, columns=FACTS, method=method, rows=2000)
+    rows = made.sample(where="smoker").drop_null().to_pandas()
+    old = rows[rows.ward == "C"].age >= 58
+    assert (old.mean() > 0.9) == (method == "bayesian network")
+    assert len(made.fitted.tables) <= 2  # no cycle among three columns
+    made.save(tmp_path / "g.json")
+    assert Generator.load(tmp_path / "g.json").sample(3).num_rows == 3
+
+
+def test_what_is_in_focus_is_measured_and_alone_is_checked(table: Any) -> None:
+    focus = [("ward", "smoker"), "age"]
+    made = synthesise(table, epsilon=2, delta=1e-6, columns=FACTS, focus=focus, rows=2000)
+    assert made.quality["columns"].to_pylist() == ["ward, smoker", "age"]
+    assert made.quality["measured"].to_pylist() == [True, True]  # although ward and smoker are independent
+    everything = synthesise(table, epsilon=2, delta=1e-6, columns=FACTS, rows=2000)
+    assert made.fitted.distances.sigma < everything.fitted.distances.sigma
+    with pytest.raises(UnknownColumnError):
+        synthesise(table, epsilon=1, delta=1e-6, columns=FACTS, focus=["height"])
+
+
+def test_nothing_is_synthesised_of_people_whose_consent_was_not_looked_at(tmp_path: Path) -> None:
+    crowd = pa.table({"person": range(50), "ward": ["A"] * 50})
+    willing = pa.table({"person": range(20), "purpose": ["research"] * 20})
+    facts = {"ward": ["A", "B"]}
+    with opened(tmp_path, crowd, unit=dp.user("person"), consent=willing, columns=facts) as table:
+        with pytest.raises(dp.errors.DefocusError, match="purpose"):
+            table.synthesise(epsilon=1, delta=1e-6)
+        assert table.for_purpose("research").synthesise(epsilon=1, delta=1e-6).sample(3).num_rows == 3

@@ -152,8 +152,14 @@ def synthesise(
     number: Annotated[
         int | None, typer.Option("--n", help="How many rows to write; about as many as there are.")
     ] = None,
+    method: Annotated[
+        str, typer.Option(help="The model: marginals, or to compare with: bayesian network, independent.")
+    ] = "marginals",
+    focus: Annotated[
+        list[str] | None, typer.Option(help="What must be good: one to three columns, as age,ward; may be repeated.")
+    ] = None,
     accept: Annotated[
-        float | None, typer.Option(help="The largest mean distance of pairs of columns to accept, such as 0.05.")
+        float | None, typer.Option(help="The largest mean distance of pairs, or of the focus, to accept: 0.05.")
     ] = None,
     part: Part = None,
     purpose: Purpose = None,

@@ -26,6 +26,8 @@ def synthesise(
     only: list[str] | None,
     constraint: list[str] | None,
     number: int | None,
+    method: str,
+    focus: list[str] | None,
     accept: float | None,
     part: list[str] | None,
     purpose: str | None,
@@ -47,7 +49,14 @@ def synthesise(
         )
     with open_table(dataset) as opened:
         table = opened.part(*part) if part else opened
-        wanted = Synthesiser(table, columns=dict.fromkeys(find or ()), only=only, constraints=tuple(constraint or ()))
+        wanted = Synthesiser(
+            table,
+            columns=dict.fromkeys(find or ()),
+            only=only,
+            constraints=tuple(constraint or ()),
+            method=method,
+            focus=[[name.strip() for name in one.split(",")] for one in focus or ()],
+        )
         if preview:
             show(wanted.preview(epsilon=epsilon, delta=delta), explain=explain, as_json=as_json)
             return

@@ -115,26 +115,24 @@ class Generator:
 
     @property
     def quality(self) -> pa.Table:
-        """How far the records are from the data in each pair of columns: total variation distance, with its noise.
+        """How far records are from the data in pairs or in what must be good: total variation distance, with its noise.
 
         Measured with budget that was held back, after the records were fitted.
         """
         names = [domain.name for domain in self.domains]
-        pairs = pairs_of(len(names))
-        distances = self.fitted.distances
+        sets, distances = self.fitted.checked, self.fitted.distances
         return pa.table(
             {
-                "first": [names[pair[0]] for pair in pairs],
-                "second": [names[pair[-1]] for pair in pairs],
-                "measured": [pair in self.fitted.tables for pair in pairs],
+                "columns": [", ".join(names[i] for i in own) for own in sets],
+                "measured": [len(own) == 1 or own in self.fitted.tables for own in sets],
                 "distance": np.clip(distances.counts, 0, 1),
-                "error": np.full(len(pairs), distances.sigma),
+                "error": np.full(len(sets), distances.sigma),
             }
         )
 
     @property
     def distance(self) -> float:
-        """The mean total variation distance over all pairs of columns, as measured."""
+        """The mean total variation distance over the pairs, or the sets that must be good, as measured."""
         return float(np.clip(self.fitted.distances.counts.mean(), 0, 1))
 
     @property
@@ -167,10 +165,7 @@ class Generator:
     def report(self, path: str | Path, *, title: str = "Synthetic data") -> Path:
         """Write one HTML file: quality by pairs and columns, what was measured, and what it cost."""
         quality = self.quality.sort_by([("distance", "descending")]).to_pylist()
-        pairs = [
-            [row["first"], row["second"], "yes" if row["measured"] else "no", f"{row['distance']:.4f}"]
-            for row in quality
-        ]
+        pairs = [[row["columns"], "yes" if row["measured"] else "no", f"{row['distance']:.4f}"] for row in quality]
         columns = [
             [domain.name, str(domain.kind), str(domain.size), str(int(bins.max()) + 1), f"{apart:.4f}"]
             for domain, bins, apart in zip(self.domains, self.fitted.bins, self._divergences(), strict=True)
@@ -182,9 +177,7 @@ class Generator:
             "<h2>Columns</h2><p>Divergence between noisy counts, which were paid for, and synthetic records.</p>"
             f"{html_table(heads, columns, right=[False, False, True, True, True], caption='columns')}"
             f"<h2>Pairs of columns</h2><p>{escape(error)}; mean {self.distance:.4f}.</p>"
-            + html_table(
-                ["first", "second", "measured", "distance"], pairs, right=[False, False, False, True], caption="pairs"
-            )
+            + html_table(["columns", "measured", "distance"], pairs, right=[False, False, True], caption="pairs")
         )
         export.write_bytes(path, document(title, body).encode("utf-8", "replace"))
         return Path(path)
@@ -226,6 +219,7 @@ class Generator:
             "tables": [[list(columns), _packed(own.counts), own.sigma] for columns, own in fitted.tables.items()],
             "total": fitted.total,
             "distances": [_packed(fitted.distances.counts), fitted.distances.sigma],
+            "checked": [list(own) for own in fitted.checked],
         }
 
     @classmethod
@@ -249,6 +243,7 @@ class Generator:
             {tuple(map(int, columns)): noisy(*own) for columns, *own in written["tables"]},
             float(written["total"]),
             noisy(*written["distances"]),
+            tuple(tuple(map(int, own)) for own in written["checked"]),
         )
         order, rules, constraints = (tuple(map(str, written[name])) for name in ("order", "rules", "constraints"))
         computed = {str(name): str(text) for name, text in written["computed"].items()}

@@ -75,6 +75,8 @@ class Spending:
     rounds: tuple[float, ...] = (0.25, 0.52)
     """For the pairs of each round."""
     check: float = 0.02
+    tree: bool = False
+    """Whether pairs never form a cycle: a Bayesian network in which each column has one parent at most."""
 
     def stages(self) -> Iterator[float]:
         """The parts in the order in which they are spent: columns, then scores and pairs by turns, then the check."""
@@ -114,6 +116,8 @@ class Setup:
     """Pairs of columns of which not all combinations of codes may occur: those that may."""
     records: int | None = None
     """How many synthetic records there are; about as many as rows by default."""
+    focus: tuple[tuple[int, ...], ...] = ()
+    """Sets of columns that must be good: pairs inside them are measured in any case, and only they are checked."""
 
 
 @final
@@ -134,7 +138,9 @@ class Fitted:
     total: float
     """About how many rows there are."""
     distances: Noisy
-    """The total variation distance between data and records in each pair of columns, by bins, as measured."""
+    """The total variation distance between data and records in each set that was checked, by bins, as measured."""
+    checked: tuple[tuple[int, ...], ...]
+    """The sets of columns that were checked: those that must be good, or all pairs."""
 
 
 @final
@@ -214,9 +220,8 @@ def fitted(
         field.allow(columns, _coarser(allowed, [bins[i] for i in columns]))
     tables = _rounds(setup, count, stages, field, bins, margins, tell)
     field.settle(_SETTLING)
-    done = Fitted(
-        field.records, tuple(bins), tuple(within), tuple(margins), tables, float(seen), Noisy(np.zeros(0), math.nan)
-    )
+    found = (field.records, tuple(bins), tuple(within), tuple(margins), tables, float(seen))
+    done = Fitted(*found, Noisy(np.zeros(0), math.nan), setup.focus or tuple(pairs_of(number)))
     tell(1.0)
     return _checked(count, stages, done)
 
@@ -228,10 +233,9 @@ def column_shares(sizes: Sequence[int], ordered: Sequence[bool]) -> Floats:
 
 
 def _checked(count: Counts, stages: _Stages, done: Fitted) -> Fitted:
-    """The result with what held-back budget says about each pair, or the one column there is."""
+    """The result with what held-back budget says about each set that is to be checked."""
     sizes = [int(own.max()) + 1 for own in done.bins]
-    pairs = pairs_of(len(sizes))
-    found = stages.scored(_distances(stages.unit, count, pairs, done.bins, done.records, sizes))
+    found = stages.scored(_distances(stages.unit, count, done.checked, done.bins, done.records, sizes))
     scale = 2 * max(1, len(done.records))
     return replace(done, distances=Noisy(found.counts / scale, found.sigma / scale))
 
@@ -260,6 +264,8 @@ def _rounds(  # noqa: PLR0917  # what measuring and fitting share
     coarse = [group[own] for group, own in zip(groups, bins, strict=True)]
     coarse_sizes = [int(group.max()) + 1 for group in groups]
     costs = np.array([float(field.sizes[i] * field.sizes[j]) / 2 for i, j in pairs]) ** (2 / 3)
+    must = {pair for own in setup.focus for pair in itertools.combinations(sorted(own), 2)}
+    shares = costs * np.where([pair in must for pair in pairs], _FOCUS, 1.0)
     tables: dict[tuple[int, ...], Noisy] = {}
     rounds = len(setup.spending.rounds)
     for place in range(rounds):
@@ -267,10 +273,12 @@ def _rounds(  # noqa: PLR0917  # what measuring and fitting share
         scores = stages.scored(_distances(stages.unit, count, pairs, coarse, model, coarse_sizes))
         gains = _gains(scores, pairs, model, coarse_sizes) * stages.resolved
         budget = stages.left[0] ** 2 / (2 * (float(setup.sigma) / stages.unit) ** 2)
-        tree = not place and rounds > 1
+        tree = setup.spending.tree or (not place and rounds > 1)
         chosen = _forest(pairs, gains, len(field.sizes)) if tree else _worthwhile(gains, costs, budget)
+        if place == rounds - 1:
+            chosen = list(dict.fromkeys([*chosen, *(p for p, pair in enumerate(pairs) if pair in must)]))
         sets = [pairs[p] for p in chosen]
-        for columns, noisy in zip(sets, stages.measured(count(sets, bins), costs[chosen]), strict=True):
+        for columns, noisy in zip(sets, stages.measured(count(sets, bins), shares[chosen]), strict=True):
             tables[columns] = noisy.with_(tables.get(columns))
         _hold(field, margins, tables)
         field.fit(_SWEEPS if place == rounds - 1 else _SWEEPS // 2)
@@ -361,6 +369,8 @@ def _fineness(setup: Setup, total: int, unit: float) -> float:
 
     With k bins each, a pair has k² cells, whose noise adds up to a share of about k² sigma / n; bins blur about 1 / k.
     """
+    if not setup.spending.rounds:  # without pairs, bins are all the same
+        return 64.0
     pairs = max(1, math.comb(len(setup.sizes), 2))
     sigma = float(setup.sigma) * math.sqrt(pairs) / (math.sqrt(sum(setup.spending.rounds)) * STEPS * unit)
     return min(64.0, max(6.0, _FINENESS * math.cbrt(total / sigma)))
@@ -395,6 +405,8 @@ _FINENESS = 3.0
 _PLAIN = 33
 """Counts of so few codes are not smoothed."""
 _GROUPS = 8
+_FOCUS = 4.0
+"""How much more budget a pair gets that must be good."""
 _WORTH = 0.8
 _SWEEPS = 60
 _SETTLING = 6

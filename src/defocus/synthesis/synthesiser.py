@@ -2,10 +2,8 @@
 
 import itertools
 import math
-import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from importlib import import_module
 from typing import Any, final
 
@@ -19,61 +17,48 @@ from defocus.engines.schema import Column, Kind, Schema
 from defocus.errors import (
     InvalidParameterError,
     MissingExtraError,
-    NotDeclaredError,
     Number,
     QualityNotReachedError,
     UnknownColumnError,
     WrongKindError,
+    choice,
     count,
     probability,
 )
 from defocus.ledger import Ledger, Receipt
-from defocus.ledger.declarations import allowed
-from defocus.mechanisms import PartitionSelection
 from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
 from defocus.privacy.budgets import Budget
-from defocus.privacy.calibration import calibrate
 from defocus.privacy.events import Event
-from defocus.privacy.units import Adjacency
 from defocus.release.charge import spendable
 from defocus.release.paid_computation import perform
 from defocus.release.preview import previewed
-from defocus.synthesis.counting import counter_of
 from defocus.synthesis.domains import Domain, domain_of
-from defocus.synthesis.generator import HOLDS, Generator, conditioned, seeded
-from defocus.synthesis.measurement import STEPS, Setup, Spending, column_shares, events, fitted, pairs_of
+from defocus.synthesis.generator import HOLDS, Generator, conditioned
+from defocus.synthesis.measurement import STEPS, Spending, column_shares, pairs_of
+from defocus.synthesis.views import Plan, View, bound_of, planned
 from defocus.tables import Table
-from defocus.tables.contribution import DEFAULT_ROWS, Bound
+from defocus.tables.consent import consented_purpose
 from defocus.tables.execution import rehearse
 from defocus.tables.expressions import expression
-from defocus.tables.keys import EVERYTHING
-from defocus.tables.measurement import Measuring
 from defocus.tables.parts import part_rules
 from defocus.tables.rows import Rows
-from defocus.tables.weights import Groups, RowSampler
 
-__all__ = ["Synthesiser", "synthesise"]
+__all__ = ["METHODS", "Synthesiser", "ready", "synthesise"]
 
-_GRID = 1 << 10
-"""What a full row weighs, where people may have several."""
-_FINDING = 0.1
-"""Which part of epsilon finds the values of columns that are not declared; half of delta does."""
+METHODS: Mapping[str, Spending] = {
+    "marginals": Spending(),
+    "bayesian network": Spending(columns=0.2, scores=0.08, rounds=(0.7,), tree=True),
+    "independent": Spending(columns=0.98, scores=0.0, rounds=()),
+}
+"""The models of a table, by what is measured for them."""
+
 _PLACE = "defocus place"
+_MOST_TOGETHER = 3
+_NAMED = 8
+"""So many pairs are named at most."""
 _COMBINATIONS = 1 << 20
 """For so many combinations of codes it is known beforehand which a constraint allows."""
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Plan:
-    """The noise of all stages, and what they owe together."""
-
-    sigma: float
-    weight: int
-    grid: int
-    selection: PartitionSelection | None
-    event: Event
 
 
 @final
@@ -108,6 +93,8 @@ class Synthesiser:
     constraints: Sequence[str] = ()
     computed: Mapping[str, str] = field(default_factory=dict)
     rows: int | None = None
+    method: str = "marginals"
+    focus: Sequence[str | Sequence[str]] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.table, Table):
@@ -115,7 +102,10 @@ class Synthesiser:
                 f"Synthetic data are made from a table, not from {type(self.table).__name__}.",
                 fix="open it first: table = dp.open(…).",
             )
-        for what, said in (("constraints", self.constraints), ("only", self.only)):
+        if self.table.consent is not None:
+            consented_purpose(None)
+        choice("method", self.method, METHODS)
+        for what, said in (("constraints", self.constraints), ("only", self.only), ("focus", self.focus)):
             if isinstance(said, str):
                 raise InvalidParameterError(f"{what} is a text.", fix=f'write a list: {what}=["…"].')
         schema = self.table.schema
@@ -126,6 +116,7 @@ class Synthesiser:
             count("rows", self.rows)
         if not self.domains:
             raise InvalidParameterError("There is no column to synthesise.", fix="name some with only=[…].")
+        _ = self._sets
         self._check_conditions()
 
     def __repr__(self) -> str:
@@ -163,13 +154,14 @@ class Synthesiser:
             delta: the price; Gaussian noise needs one.
             rows: about how many rows there are, if that is public; then it is said which pairs can be resolved.
         """
-        plan, asked = self._plan(epsilon, delta), spendable(epsilon, delta)
+        asked = spendable(epsilon, delta)
+        (plan,), event = planned([self._view()], [1.0], asked)
         return previewed(
             self._expected(plan),
-            plan.event,
+            event,
             question=self.question,
             asked=asked,
-            replan=lambda other: self._plan(epsilon, other).event,
+            replan=lambda other: self._event(epsilon, other),
             ledger=self._book,
             rules=(*self._rules(), *(() if rows is None else self._resolved(plan, count("rows", rows)))),
         )
@@ -186,35 +178,30 @@ class Synthesiser:
         bits: Bits | None = None,
     ) -> Generator:
         """Charge, count, add noise, and fit; parameters as for :func:`synthesise`."""
-        plan, asked = self._plan(epsilon, delta), spendable(epsilon, delta, self._book)
+        (plan,), event = planned([self._view()], [1.0], spendable(epsilon, delta))
+        asked = spendable(epsilon, delta, self._book)
         least = None if accept is None else float(probability("accept", accept, zero=False))
-        _ready()
+        ready()
         drawn_from = bits_of(bits)
         rehearse(self._rows, self.order, ())
-        known = self._allowed()
+        view = replace(self._view(), allowed=self._allowed())
 
         def compute(receipt: Receipt) -> Generator:
-            chance = RowSampler.drawn(drawn_from)
-            with self._rows.engine.snapshot():
-                domains = self._found(plan, chance, drawn_from)
-                counter = counter_of(self._rows, domains, bound=self._bound, grid=plan.grid, chance=chance)
-                setup = self._setup(plan, domains, known)
-                made = fitted(setup, counter.counts, drawn_from, seeded(drawn_from))
-            return self._generator(domains, made, receipt, asked)
+            return self._generator(*view.fitted(plan, drawn_from), receipt, asked)
 
         made = perform(
-            plan.event,
+            event,
             compute,
             ledger=self._book,
-            purpose=allowed(purpose, self._book.purposes, self.question),
+            purpose=self._book.purpose_of(purpose, self.question),
             description=self.question[:400],
             written=Generator.to_json,
             read=lambda written, receipt: replace(Generator.from_json(written, receipt), asked=asked),
-            facts=repr((self._rows.facts(), self.domains, self._bound, self.constraints, self.computed, self.rows)),
+            facts=self._facts(),
             who=who,
             request=request,
             asked=asked,
-            replan=lambda other: self._plan(epsilon, other).event,
+            replan=lambda other: self._event(epsilon, other),
             what="synthetic data",
         )
         if least is not None and made.distance > least:
@@ -230,78 +217,41 @@ class Synthesiser:
     def _book(self) -> Ledger:
         return self.table.ledger.about(*self._rows.charged)
 
+    def _facts(self) -> str:
+        usual = (self._rows.facts(), self.domains, bound_of(self.table), self.constraints, self.computed, self.rows)
+        chosen = (self.method, self._sets)
+        return repr(usual if chosen == ("marginals", ()) else (*usual, *chosen))
+
     @property
-    def _bound(self) -> Bound | None:
-        """What one person may contribute; nothing where each row is a unit."""
-        if self._rows.single:
-            return Bound(rows=1)
-        if self._rows.unit is None:
-            return None
-        bound = self.table.contribution
-        if bound is None:
-            return Bound(rows=DEFAULT_ROWS)
-        if bound.find:
-            raise InvalidParameterError(
-                "Synthetic data need a bound that is known.", fix="give it with table.bound(rows=…)."
-            )
-        return bound
+    def _sets(self) -> tuple[tuple[int, ...], ...]:
+        """The sets of columns that must be good, by number."""
+        names = [domain.name for domain in self.domains]
+        sets = []
+        for said in self.focus:
+            own = (said,) if isinstance(said, str) else tuple(dict.fromkeys(said))
+            for name in own:
+                if name not in names:
+                    raise UnknownColumnError(str(name), names)
+            if not 1 <= len(own) <= _MOST_TOGETHER:
+                raise InvalidParameterError(
+                    f"A set of {len(own)} columns cannot be in focus.", fix=f"name one to {_MOST_TOGETHER} columns."
+                )
+            sets.append(tuple(sorted(map(names.index, own))))
+        return tuple(dict.fromkeys(sets))
 
-    def _plan(self, epsilon: Number, delta: Number | None) -> _Plan:
-        asked = spendable(epsilon, delta)
-        if not asked.delta or asked.epsilon is None:
-            raise NotDeclaredError(
-                "Synthetic data need a delta, since all noise is Gaussian.",
-                fix="add one, for example delta=1e-6, below one over the number of people.",
-            )
-        bound, unit = self._bound, self._book.unit
-        grid = 1 if bound is None or self._rows.single else _GRID
-        weight = grid * ((unit.per_person or 1) if bound is None else bound.total)
-        if unit.adjacency is Adjacency.REPLACE:
-            weight *= 2
-        found, selection = sum(domain.found for domain in self.domains), None
-        owed: tuple[Event, ...] = ()
-        if found:
-            selection = PartitionSelection(
-                epsilon=_FINDING * float(asked.epsilon) / found,
-                delta=0.5 * float(asked.delta) / found,
-                groups=1 if bound is None else bound.keys_of,
-                replace=unit.adjacency is Adjacency.REPLACE,
-            )
-            owed = (found * selection.event,)
-
-        def stages(ratio: float) -> Event:
-            return reduce(operator.add, (*owed, *events(Spending(), ratio * STEPS * weight, weight)))
-
-        ratio = calibrate(stages, Budget(asked.epsilon, asked.delta), method="pld")
-        return _Plan(sigma=ratio * STEPS * weight, weight=weight, grid=grid, selection=selection, event=stages(ratio))
-
-    def _setup(
-        self, plan: _Plan, domains: Sequence[Domain], known: Mapping[tuple[int, ...], NDArray[np.bool_]]
-    ) -> Setup:
-        return Setup(
-            sizes=tuple(domain.size for domain in domains),
-            ordered=tuple(domain.ordered for domain in domains),
-            missing=(True,) * len(domains),
-            sigma=plan.sigma,
-            weight=plan.weight,
-            grid=plan.grid,
-            spending=Spending(),
-            allowed=known,
+    def _view(self) -> View:
+        return View(
+            rows=self._rows,
+            unit=self._book.unit,
+            bound=bound_of(self.table),
+            domains=self.domains,
+            spending=METHODS[self.method],
             records=self.rows,
+            focus=self._sets,
         )
 
-    def _found(self, plan: _Plan, chance: RowSampler, bits: Bits) -> tuple[Domain, ...]:
-        """The domains with the values that enough people have, where they are to be found."""
-        domains = []
-        for domain in self.domains:
-            if domain.found and plan.selection is not None:
-                groups = Groups(self._rows, (domain.name,), EVERYTHING, None, self._bound)
-                table = Measuring(groups, plan.grid, chance.of(domain.name)).found_keys(plan.selection, bits)
-                values = sorted(str(value) for value in table["k0"].to_pylist() if value is not None)
-                domains.append(replace(domain, values=tuple(values)))
-            else:
-                domains.append(domain)
-        return tuple(domains)
+    def _event(self, epsilon: Number, delta: Number | None) -> Event:
+        return planned([self._view()], [1.0], spendable(epsilon, delta))[1]
 
     def _generator(self, domains: Sequence[Domain], made: Any, receipt: Receipt, asked: Budget) -> Generator:
         return Generator(
@@ -367,54 +317,58 @@ class Synthesiser:
         held[table[_PLACE].to_numpy()] = table[HOLDS].to_numpy()
         return held
 
-    def _expected(self, plan: _Plan) -> list[PreviewColumn]:
+    def _expected(self, plan: Plan) -> list[PreviewColumn]:
         """The noise of each column's counts, and of pairs if all of them were measured."""
         sizes = column_shares([each.size for each in self.domains], [each.ordered for each in self.domains])
-        spending = Spending()
-        alone, *_ = spending.deltas()
-        columns = []
+        alone, *_ = METHODS[self.method].deltas()
+        grid, columns = self._view().grid, []
         for domain, share in zip(self.domains, sizes / sizes.sum(), strict=True):
-            error = plan.sigma / (alone * math.sqrt(share) * plan.grid)
+            error = plan.sigma / (alone * math.sqrt(share) * grid)
             what = "values that are found" if domain.found else f"{domain.size} codes"
             columns.append(PreviewColumn(domain.name, f"counts of {what}, Gaussian noise", error, 1.96 * error))
-        error = self._pair_error(plan)
-        if len(self.domains) > 1:
+        if len(self.domains) > 1 and METHODS[self.method].rounds:
+            error = self._pair_error(plan)
             how = "counts of pairs of columns, if all were measured alike"
             columns.append(PreviewColumn("pairs", how, error, 1.96 * error))
         return columns
 
-    def _pair_error(self, plan: _Plan) -> float:
-        part = math.sqrt(sum(Spending().rounds)) * STEPS
-        return plan.sigma * math.sqrt(len(pairs_of(len(self.domains)))) / (part * plan.grid)
+    def _pair_error(self, plan: Plan) -> float:
+        part = math.sqrt(sum(METHODS[self.method].rounds)) * STEPS
+        return plan.sigma * math.sqrt(len(pairs_of(len(self.domains)))) / (part * self._view().grid)
 
-    def _resolved(self, plan: _Plan, rows: int) -> tuple[Rule, ...]:
+    def _resolved(self, plan: Plan, rows: int) -> tuple[Rule, ...]:
         """Which pairs noise leaves within five percent, for so many rows."""
-        error = self._pair_error(plan) * math.sqrt(2 / math.pi) / 2
-        cells = math.floor(0.05 * rows / error)
-        fine = [
-            pair
-            for pair in pairs_of(len(self.domains))
-            if math.prod(min(32, self.domains[i].size) for i in pair) <= cells
-        ]
-        said = (
-            f"with {rows} rows, pairs of up to {cells} cells are counted within 5 % by noise, if all are measured:"
-            f" {len(fine)} of {len(pairs_of(len(self.domains)))}"
-        )
-        return (Rule(said, Effect.TOLD),)
+        pairs = pairs_of(len(self.domains))
+        if not METHODS[self.method].rounds or len(self.domains) == 1:
+            return ()
+        cells = math.floor(0.05 * rows / (self._pair_error(plan) * math.sqrt(2 / math.pi) / 2))
+        lost = [pair for pair in pairs if math.prod(min(32, self.domains[i].size) for i in pair) > cells]
+        fine = f"{len(pairs) - len(lost)} of {len(pairs)}"
+        said = [f"with {rows} rows, pairs of up to {cells} cells are within 5 % by noise, if all are measured: {fine}"]
+        if lost:
+            names = [" × ".join(self.domains[i].name[:40] for i in pair) for pair in lost[:_NAMED]]
+            more = f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
+            said.append(f"coarser than that, or not at all: {', '.join(names)}{more}")
+        return tuple(Rule(one, Effect.TOLD) for one in said)
 
     def _rules(self) -> tuple[Rule, ...]:
         said: list[str] = [*part_rules(self._rows)]
-        bound = self._bound
+        bound = bound_of(self.table)
         if bound is not None:
             said.append(Rule(f"one {self._rows.unit} counts with at most {bound}", Effect.BOUND))
             said.append(f"the column {self._rows.unit}, which names people, is left out; rows are independent")
+        if self.method != "marginals":
+            said.append(f"the model is: {self.method}")
+        if self._sets:
+            names = [" × ".join(self.domains[i].name for i in own) for own in self._sets]
+            said.append(f"what must be good is measured in any case, and alone is checked: {', '.join(names)}")
         said.append("values outside of declared bounds count as the nearest; values that are not declared are missing")
         if any(domain.found for domain in self.domains):
             said.append('values that few people have are "other"')
         return rules_of(said)
 
 
-def _ready() -> None:
+def ready() -> None:
     """Refuse where loops cannot be compiled, before anything is charged."""
     try:
         import_module("numba")
@@ -432,6 +386,8 @@ def synthesise(
     constraints: Sequence[str] = (),
     computed: Mapping[str, str] | None = None,
     rows: int | None = None,
+    method: str = "marginals",
+    focus: Sequence[str | Sequence[str]] = (),
     accept: Number | None = None,
     purpose: str | None = None,
     who: str | None = None,
@@ -451,8 +407,11 @@ def synthesise(
         constraints: conditions that every synthetic row meets: ``["age >= 15 OR married = 'no'"]``.
         computed: columns that follow from others: ``{"decade": "age // 10"}``. They are computed, not measured.
         rows: how many records to fit; as many as there are rows, and at most 400 000, by default.
-        accept: the largest mean total variation distance of pairs to accept; above it, what was made and paid for is in
-            the error.
+        method: the model: "marginals", or, to compare with, "bayesian network" (a tree of pairs) or "independent".
+        focus: what must be good, ``["age", ("age", "ward")]``: sets of one to three columns. The pairs in them are
+            measured in any case and with more budget, and what is held back checks them alone.
+        accept: the largest mean total variation distance to accept, of pairs or of what is in focus; above it, what was
+            made and paid for is in the error.
         purpose: why, in one line.
         who: by whom; the account's name by default.
         request: a name under which the ledger keeps the result, to be recalled free of charge.
@@ -469,5 +428,5 @@ def synthesise(
     (True, True)
     >>> table.close(); home.cleanup()
     """
-    wanted = Synthesiser(table, columns or {}, only, constraints, computed or {}, rows)
+    wanted = Synthesiser(table, columns or {}, only, constraints, computed or {}, rows, method, focus)
     return wanted.fit(epsilon=epsilon, delta=delta, accept=accept, purpose=purpose, who=who, request=request, bits=bits)

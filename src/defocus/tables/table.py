@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import Any, final
 
 from defocus.answers import Released
@@ -397,6 +398,24 @@ class Table:
         names = _names([inputs], "examples", fix="name the inputs of the model.")
         _without_consent(self)
         return examples_of(self.rows, self.ledger.about(*self.rows.charged), names, target, group)
+
+    def synthesise(self, *, epsilon: Number, delta: Number | None = None, **asked: Any) -> Any:
+        """Synthetic rows of this table: :func:`defocus.synthesis.synthesise`, which says what else may be asked.
+
+        >>> import tempfile
+        >>> import pyarrow as pa
+        >>> import defocus as dp
+        >>> home = tempfile.TemporaryDirectory()
+        >>> people = pa.table({"ward": ["A", "B"] * 500})
+        >>> how = {"unit": dp.rows(), "budget": dp.Budget(9, 1e-6), "ledger": f"{home.name}/a", "name": "visits"}
+        >>> with dp.open(people, columns={"ward": ["A", "B"]}, **how) as table:
+        ...     made = table.synthesise(epsilon=2, delta=1e-6)
+        >>> made.sample(3).schema.names
+        ['ward']
+        >>> home.cleanup()
+        """
+        room = import_module("defocus.synthesis")  # a floor above this one, which is loaded when it is asked for
+        return room.synthesise(self, epsilon=epsilon, delta=delta, **asked)
 
     def sql_query(
         self,
