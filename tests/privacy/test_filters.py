@@ -250,6 +250,7 @@ def test_what_remains_is_said_in_words_and_really_fits() -> None:
     assert not rule.admits(spent, Gaussian(left.ratio / 1.001))
     assert "one release of epsilon" in str(left)
     assert "Gaussian noise" in str(left)
+    assert left.certain <= left.epsilon
     gone = rule.remaining(rule.cost(10_000 * Gaussian(10)))
     assert str(gone) == "nothing"
     assert str(filter_for(Budget(1)).remaining(filter_for(Budget(1)).start)) == "one release of epsilon 1"
@@ -710,3 +711,17 @@ def test_an_odometer_without_levels_is_refused() -> None:
 def test_a_level_beyond_floats_is_a_level() -> None:
     meter = odometer(1e-6, levels=(1, 10**400))
     assert meter.read(meter.after(meter.start, Pure(5))) > 1e300
+
+
+@pytest.mark.parametrize("spent", [1, 3, 7, 9, 10])
+def test_what_is_certainly_left_is_never_above_what_was_stated(spent: int) -> None:
+    rule = filter_for(Budget(1))
+    left = rule.remaining(rule.cost(spent * Pure(Fraction(1, 10))))
+    assert Fraction(left.certain) + Fraction(spent, 10) <= 1
+    assert left.certain == pytest.approx(1 - spent / 10, abs=1e-8)
+    concentrated = filter_for(Budget(rho=1))
+    kept = concentrated.remaining(concentrated.cost(spent * Pure(Fraction(1, 10))))
+    total = [
+        amount for amount in concentrated.cost(spent * Pure(Fraction(1, 10)) + Pure(kept.certain)).amounts if amount
+    ]
+    assert max(total) <= 1

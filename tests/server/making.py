@@ -77,6 +77,11 @@ def everybody(desk: Desk) -> dict[Role, Person]:
     return {**{role: person(desk, role) for role in NAMES}, Role.PUBLIC: PUBLIC}
 
 
+def approve(desk: Desk, officer: Person, id_: str, words: str = "") -> Request:
+    """What an officer does who has looked at the preview."""
+    return desk.decide(officer, id_, "approve", words, desk.foresee(officer, id_).declared)
+
+
 @contextlib.contextmanager
 def working(desk: Desk) -> Iterator[Jobs]:
     """The desk with its workers."""

@@ -7,11 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.server.making import Served, rows, serving
+from tests.server.making import Served, approve, rows, serving
 
 import defocus as dp
 from defocus.cli import main
-from defocus.errors import InvalidParameterError, RequestWaitsError, ServerError
+from defocus.errors import InvalidParameterError, NotDeclaredError, RequestWaitsError, ServerError
 from defocus.server.client import RemoteTable
 from defocus.server.questions import Question, spelled
 from defocus.server.roles import Role
@@ -87,13 +87,15 @@ def test_who_must_wait_is_told_at_once_and_comes_back_by_name(hospital: Served, 
     with pytest.raises(RequestWaitsError, match="request='beds'"):
         asked.release(epsilon=1.5, purpose="planning", request="beds")
     (waiting,) = hospital.desk.waiting_for(hospital.people[Role.OFFICER])
-    hospital.desk.decide(hospital.people[Role.OFFICER], waiting.id, "approve")
+    approve(hospital.desk, hospital.people[Role.OFFICER], waiting.id)
     assert abs(asked.release(epsilon=1.5, purpose="planning", request="beds").value - 200) < 30
 
 
 def test_refusals_of_the_server_are_told_in_its_words(hospital: Served, visits: RemoteTable) -> None:
     with pytest.raises(ServerError, match="named purposes only"):
         visits.agg(n=dp.count()).release(epsilon=0.1, purpose="sale")
+    with pytest.raises(NotDeclaredError, match=r"what the release is for(.|\n)*one of planning, research"):
+        visits.agg(n=dp.count()).release(epsilon=0.1)
     with pytest.raises(ServerError, match="refused: one request may cost at most epsilon 3"):
         visits.agg(n=dp.count()).release(epsilon=4, purpose="planning")
     with pytest.raises(ServerError, match="nobody's"):

@@ -1,6 +1,8 @@
 """Backups that are whole, and a restore that forgets no charge; records in PostgreSQL; the commands."""
 
+import sqlite3
 import tarfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ from defocus.cli import main
 from defocus.errors import InvalidParameterError, LedgerDamagedError, LedgerMismatchError, RecordsError
 from defocus.server.demo import PEOPLE, demo
 from defocus.server.operations import Settings, backup, restore
-from defocus.server.records import Records
+from defocus.server.records import FORMAT, Records
 from defocus.server.requests import Desk
 from defocus.server.roles import Role
 
@@ -121,6 +123,29 @@ def test_records_of_another_version_are_refused(tmp_path: Path) -> None:
         Records(tmp_path / "server.db", tmp_path)
     with pytest.raises(RecordsError, match="cannot be used"):
         Records("postgresql://127.0.0.1:9/none", tmp_path)
+
+
+def test_records_of_the_first_layout_become_the_present_one(tmp_path: Path) -> None:
+    desk = hospital(tmp_path)
+    ana = person(desk, Role.ANALYST)
+    asked = desk.submit(ana, "visits", COUNT, "planning", "beds")
+    desk.close()
+    with closing(sqlite3.connect(tmp_path / "server.db")) as older:
+        for column in (
+            "requests DROP COLUMN declared",
+            "requests DROP COLUMN charging",
+            "allowances DROP COLUMN delta",
+        ):
+            older.execute(f"ALTER TABLE {column}")
+        older.execute("UPDATE about SET value = '1' WHERE name = 'format'")
+        older.execute("""UPDATE datasets SET policy = '{"automatic": 1.0, "most": null}'""")
+        older.commit()
+    again = hospital(tmp_path)
+    assert again.records.about("format") == str(FORMAT)
+    assert again.datasets.described("visits").policy["automatic_delta"] == 0
+    assert again.request(ana, asked.id).declared == ""
+    assert again.cancel(ana, asked.id).state == "cancelled"
+    again.close()
 
 
 def test_no_private_value_is_in_the_records(tmp_path: Path) -> None:

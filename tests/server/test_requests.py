@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.server.making import COUNT, FILE, SECRET, finished, hospital, person, working
+from tests.server.making import COUNT, FILE, SECRET, approve, finished, hospital, person, working
 
 from defocus.errors import (
     ConflictError,
@@ -43,7 +43,7 @@ def test_a_request_goes_from_question_to_a_bundle_that_everybody_can_verify(desk
         assert desk.waiting_for(omar) == desk.queue(people[Role.AUDITOR]) == [asked]
         with pytest.raises(ConflictError, match="There is no answer"):
             desk.answer(ana, asked.id)
-        approved = desk.decide(omar, asked.id, "approve", "fine")
+        approved = approve(desk, omar, asked.id, "fine")
         assert approved.approver_name == "Omar"
         done = finished(desk, ana, asked.id)
     assert done.state == "released", done.why
@@ -73,7 +73,7 @@ def test_nobody_decides_about_their_own_request(desk: Desk, people: Everybody) -
         desk.decide(omar, own.id, "approve")
     assert desk.waiting_for(omar) == []
     second = person(desk, Role.OFFICER, "Olga")
-    assert desk.decide(second, own.id, "approve").state == "approved"
+    assert approve(desk, second, own.id).state == "approved"
 
 
 def test_an_officer_asks_back_and_refuses_with_words(desk: Desk, people: Everybody) -> None:
@@ -104,6 +104,65 @@ def test_a_request_is_taken_back_before_it_is_charged_and_not_afterwards(desk: D
     with pytest.raises(ConflictError):
         desk.cancel(ana, done.id)
     assert desk.ledger(people[Role.AUDITOR], "visits").paid(asked.id) is None
+
+
+def test_a_request_that_runs_is_taken_back_until_it_is_charged(
+    desk: Desk, people: Everybody, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ana = people[Role.ANALYST]
+    automatic(desk)
+    asked, claimed = ask(desk, ana), desk.claim()
+    assert claimed is not None
+    assert desk.request(ana, asked.id).state == "running"
+    assert desk.cancel(ana, asked.id).state == "cancelled"
+    assert desk.run(claimed).state == "cancelled"
+    assert [one["what"] for one in desk.decisions(ana, asked.id)] == ["approved", "cancelled"]
+    assert desk.ledger(people[Role.AUDITOR], "visits").paid(asked.id) is None
+    release = Desk._released
+
+    def late(self: Desk, *given: Any) -> Any:
+        with pytest.raises(ConflictError, match="about to be"):
+            self.cancel(ana, given[-2].id)
+        return release(self, *given)
+
+    monkeypatch.setattr(Desk, "_released", late)
+    ask(desk, ana)
+    claimed = desk.claim()
+    assert claimed is not None
+    assert desk.run(claimed).state == "released"
+
+
+def test_an_officer_cannot_approve_a_preview_that_is_older_than_the_declaration(desk: Desk, people: Everybody) -> None:
+    ana, omar = people[Role.ANALYST], people[Role.OFFICER]
+    asked = ask(desk, ana)
+    looked = desk.foresee(omar, asked.id).declared
+    with pytest.raises(ConflictError, match="not said which declaration"):
+        desk.decide(omar, asked.id, "approve")
+    desk.declare(people[Role.STEWARD], FILE.replace("high = 30", "high = 3"), "other bounds")
+    with pytest.raises(ConflictError, match="Another declaration than the present"):
+        desk.decide(omar, asked.id, "approve", "", looked)
+    assert desk.request(ana, asked.id).state == "waiting"
+    assert desk.foresee(omar, asked.id).declared != looked
+    assert approve(desk, omar, asked.id).declared == desk.datasets.described("visits").identity
+
+
+def test_the_policy_and_allowances_bound_delta(desk: Desk, people: Everybody) -> None:
+    ana, sofia = people[Role.ANALYST], people[Role.STEWARD]
+    found = {"sql": "SELECT name, COUNT(*) AS n FROM visits GROUP BY name", "epsilon": 0.1}
+    desk.datasets.set_policy(sofia, "visits", automatic=1, why="a test")
+    assert ask(desk, ana, {**found, "delta": 1e-9}).why == "an officer decides about requests of this delta"
+    limits = {"automatic": 1, "automatic_delta": 1e-8, "most_delta": 1e-7}
+    desk.datasets.set_policy(sofia, "visits", why="a test", **limits)
+    assert ask(desk, ana, {**found, "delta": 1e-8}).state == "approved"
+    assert ask(desk, ana, {**found, "delta": 2e-8}).state == "waiting"
+    assert ask(desk, ana, {**found, "delta": 2e-7}).why == "one request may cost at most delta 1e-07 here"
+    desk.set_allowance(sofia, "visits", epsilon=5, delta=4e-8)
+    assert "delta 9e-09 is left, and it asks for 1e-08" in ask(desk, ana, {**found, "delta": 1e-8}).why
+    assert ask(desk, ana, {**found, "delta": 9e-9}).state == "approved"
+    (one,) = desk.policy.allowances(sofia, "visits")
+    assert one.left_delta == pytest.approx(0, abs=1e-20)
+    with pytest.raises(InvalidParameterError, match="no 'largest'"):
+        desk.datasets.set_policy(sofia, "visits", why="a test", largest=3)
 
 
 def test_a_name_returns_the_same_request_for_ever_and_another_question_is_refused(
@@ -268,7 +327,7 @@ def test_what_was_approved_does_not_run_on_a_data_set_that_was_declared_anew(
     automatic(desk, 1 if by == "the policy" else 0)
     asked = ask(desk, ana, {"aggregates": {"m": {"function": "mean", "column": "days"}}, "epsilon": 0.5})
     if by == "an officer":
-        desk.decide(omar, asked.id, "approve")
+        approve(desk, omar, asked.id)
     desk.declare(people[Role.STEWARD], FILE.replace("high = 30", "high = 3"), "other bounds")
     claimed = desk.claim()
     assert claimed is not None
@@ -276,7 +335,7 @@ def test_what_was_approved_does_not_run_on_a_data_set_that_was_declared_anew(
     assert (again.state, again.approver, again.charge) == ("waiting", None, None)
     assert "declared anew" in again.why
     assert not [one for one in desk.ledger(people[Role.AUDITOR], "visits").entries() if one.kind == "charge"]
-    desk.decide(omar, asked.id, "approve")
+    approve(desk, omar, asked.id)
     with working(desk):
         assert finished(desk, ana, asked.id).state == "released"
 
@@ -298,7 +357,7 @@ def test_what_was_charged_is_not_cancelled_and_keeps_using_allowances(
     with monkeypatch.context() as patched:
         patched.setattr(Desk, "_released", lost)
         assert desk.run(claimed).state == "approved"
-    with pytest.raises(ConflictError, match="charged already"):
+    with pytest.raises(ConflictError, match="was charged or is about to be"):
         desk.cancel(ana, asked.id)
     with working(desk):
         assert finished(desk, ana, asked.id).state == "released"

@@ -122,7 +122,7 @@ def query(
     level = float(probability("confidence", confidence, zero=False, one=False))
     if server is not None:
         query, price = _remote(server, dataset, **asked)
-        answer = query.release(**price, purpose=purpose or "", reason=reason, request=request)
+        answer = query.release(**price, purpose=purpose, reason=reason, request=request)
     else:
         with progress_shown(None, "opening") as progress, open_table(_file(dataset), progress=progress) as table:
             query, price = _query(table, **asked)

@@ -119,6 +119,17 @@ class Remaining:
     epsilon: float
     ratio: float
     delta: float
+    room: float = 0.0
+    """How much of that epsilon is there only because a budget in decimals is kept to one part in a billion."""
+
+    @property
+    def certain(self) -> float:
+        """What is left of epsilon without any room for rounding: for programs, which show all digits.
+
+        >>> Remaining(epsilon=3.000000003, ratio=1.0, delta=0, room=3e-9).certain <= 3
+        True
+        """
+        return max(0.0, math.nextafter(self.epsilon - self.room, 0.0) if self.room else self.epsilon)
 
     @property
     def usable(self) -> bool:

@@ -325,7 +325,19 @@ class Filter:
         if sum_up(own, delta) > most:
             delta -= 2 * math.ulp(most)  # so that it fits when it is added, which rounds up
         tolerance = (1 - _USED_UP) * most
-        return Remaining(epsilon, 1 / precision if precision else math.inf, delta if delta > tolerance else 0.0)
+        gaussian = 1 / precision if precision else math.inf
+        return Remaining(epsilon, gaussian, delta if delta > tolerance else 0.0, self._room(spent, epsilon))
+
+    def _room(self, spent: Cost, epsilon: float) -> float:
+        r"""By how much the largest epsilon may be above what is left of the budget as it was stated.
+
+        The cost c of a pure release is convex in its epsilon t, with c(0) = 0. Only the first part has room, r of its
+        limit: :math:`c(t) \le L - s` with :math:`L = (1 + r)B`. For :math:`t' = t(1 - rB/c(t))`,
+        :math:`c(t') \le (t'/t)c(t) = c(t) - rB \le B - s`.
+        """
+        first, used = self._ways(spent)[0].parts[0], self._checked(spent)[1]
+        cost, room = first.limit - used, (_ROOM - 1) * first.limit
+        return epsilon if cost <= room else epsilon * room / cost
 
     def calibrate(
         self,

@@ -84,10 +84,12 @@ class File(_Strict):
 
 
 class Rules(_Strict):
-    """Up to which epsilon a request is approved at once, and above which it is refused."""
+    """Up to which epsilon and delta a request is approved at once, and above which it is refused."""
 
     automatic: Amount
+    automatic_delta: Amount = 0.0
     most: Amount | None = None
+    most_delta: Amount | None = None
     why: Text
 
 
@@ -95,6 +97,7 @@ class Limit(_Strict):
     """An allowance: for a person or everybody, a purpose or all, in a period."""
 
     epsilon: Amount
+    delta: Amount | None = None
     period: str = "ever"
     person: str | None = None
     purpose: str | None = None
@@ -124,9 +127,10 @@ class Submission(_Strict):
 
 
 class Decision(_Strict):
-    """``approve``, ``refuse`` or ``ask_back``, with words."""
+    """``approve``, ``refuse`` or ``ask_back``, with words; who approves names the ``declared`` of the preview."""
 
     decision: Text
+    declared: str | None = None
     words: Annotated[str, Field(max_length=2000)] = ""
 
 
@@ -256,7 +260,7 @@ def dataset(request: Request, name: Name, person: Person = doing(Action.SEE_DATA
         "version": declared.version,
         "protects": str(table.ledger.unit),
         "budget": str(table.ledger.budget),
-        "left": {"epsilon": json_value(left.epsilon), "delta": json_value(left.delta), "words": str(left)},
+        "left": {"epsilon": json_value(left.certain), "delta": json_value(left.delta), "words": str(left)},
         "purposes": None if table.ledger.purposes is None else list(table.ledger.purposes),
         "policy": declared.policy,
         "columns": columns,
@@ -327,7 +331,7 @@ async def record_consent(request: Request, name: Name, person: Person = doing(Ac
 @router.get("/datasets/{name}/allowances")
 def allowances(request: Request, name: Name, person: Person = doing(Action.SEE_DATASETS)) -> list[Json]:
     """Allowances, and what is used of them."""
-    shown = ("id", "person", "purpose", "period", "epsilon", "used", "left")
+    shown = ("id", "person", "purpose", "period", "epsilon", "used", "left", "delta", "used_delta", "left_delta")
     found = desk_of(request).policy.allowances(person, name)
     return [{key: getattr(one, key) for key in shown} for one in found]
 
@@ -335,8 +339,8 @@ def allowances(request: Request, name: Name, person: Person = doing(Action.SEE_D
 @router.post("/datasets/{name}/allowances", status_code=201)
 def set_allowance(request: Request, name: Name, body: Limit, person: Person = doing(Action.MANAGE_PEOPLE)) -> Json:
     """Limit what a person or everybody may ask for in a period."""
-    limits = {"epsilon": body.epsilon, "period": body.period, "for_person": body.person, "purpose": body.purpose}
-    return {"id": desk_of(request).set_allowance(person, name, **limits)}
+    limits = body.model_dump()
+    return {"id": desk_of(request).set_allowance(person, name, for_person=limits.pop("person"), **limits)}
 
 
 @router.delete("/allowances/{id_}", status_code=204)
@@ -396,7 +400,7 @@ def foresee(request: Request, id_: Name, person: Person = doing(Action.SEE_QUEUE
 @router.post("/requests/{id_}/decision")
 def decide(request: Request, id_: Name, body: Decision, person: Person = doing(Action.DECIDE)) -> Json:
     """Approve, refuse or ask back. Nobody decides about their own request."""
-    return shown(desk_of(request).decide(person, id_, body.decision, body.words))
+    return shown(desk_of(request).decide(person, id_, **body.model_dump()))
 
 
 @router.post("/requests/{id_}/reply")
@@ -407,7 +411,7 @@ def reply(request: Request, id_: Name, body: Reply, person: Person = doing(Actio
 
 @router.post("/requests/{id_}/cancel")
 def cancel(request: Request, id_: Name, person: Person = doing(Action.CANCEL)) -> Json:
-    """Take a request back, as long as it was not charged."""
+    """Take a request back, as long as it was not charged; also one that runs."""
     return shown(desk_of(request).cancel(person, id_))
 
 

@@ -16,7 +16,7 @@ from urllib.parse import quote, urlsplit
 
 from defocus.answers import Released
 from defocus.answers.preview import PreviewColumn
-from defocus.errors import InvalidParameterError, Number, RequestWaitsError, ServerError
+from defocus.errors import InvalidParameterError, NotDeclaredError, Number, RequestWaitsError, ServerError
 from defocus.ledger import Receipt
 from defocus.server.questions import spelled, written
 from defocus.tables.aggregates import Aggregate
@@ -275,7 +275,7 @@ class RemoteQuery:
         *,
         epsilon: Number,
         delta: Number | None = None,
-        purpose: str,
+        purpose: str | None = None,
         reason: str | None = None,
         request: str | None = None,
         timeout: float | None = None,
@@ -293,6 +293,12 @@ class RemoteQuery:
             request: a name for this request.
             timeout: how many seconds to wait for the answer; for as long as it takes by default.
         """
+        if not purpose:
+            declared = self.server.get(f"datasets/{quote(self.dataset, safe='')}")["purposes"]
+            raise NotDeclaredError(
+                "It is not said what the release is for, and a server asks everybody.",
+                fix=f"pass purpose= with {'a few words' if not declared else 'one of ' + ', '.join(declared)}.",
+            )
         body = {"question": self._priced(epsilon, delta), "purpose": purpose, "reason": reason or purpose}
         found = self.server.post(f"datasets/{quote(self.dataset, safe='')}/requests", {**body, "request": request})
         deadline, pause = None if timeout is None else time.monotonic() + timeout, _PAUSE

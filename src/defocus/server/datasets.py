@@ -5,6 +5,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any, final
 
 from sqlalchemy import insert, select, update
@@ -20,11 +21,11 @@ from defocus.server.roles import Action, Person, demand
 from defocus.tables import dataset_file
 from defocus.tables.dataset_check import check as check_schema
 
-__all__ = ["POLICY", "Datasets", "Described"]
+__all__ = ["POLICY", "Datasets", "Described", "identity_of"]
 
-POLICY: dict[str, float | None] = {"automatic": 0.0, "most": None}
-"""Without a policy every request needs an officer: ``automatic`` is the epsilon up to which none does, and ``most``
-that above which a request is refused."""
+POLICY: dict[str, float | None] = {"automatic": 0.0, "automatic_delta": 0.0, "most": None, "most_delta": None}
+"""Without a policy every request needs an officer: ``automatic`` are the epsilon and the delta up to which none does,
+and ``most`` those above which a request is refused."""
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,100}\.(?:parquet|csv)")
 
 
@@ -40,6 +41,20 @@ class Described:
     by: str | None
     why: str
     time: str
+
+    @property
+    def identity(self) -> str:
+        """Which declaration it is: the same for the same text, and for no other."""
+        return identity_of(self.text)
+
+
+def identity_of(text: str) -> str:
+    """The identity of a declaration.
+
+    >>> len(identity_of('name = "visits"'))
+    32
+    """
+    return sha256(text.encode()).hexdigest()[:32]
 
 
 @final
@@ -114,11 +129,18 @@ class Datasets:
             _noted(session, name, "declaration", person, said)
         return name
 
-    def set_policy(self, person: Person, name: str, *, automatic: float, most: float | None, why: str) -> None:
-        """Up to which epsilon a request needs no officer, and above which it is refused."""
+    def set_policy(self, person: Person, name: str, *, why: str, **limits: float | None) -> None:
+        """Up to which epsilon and delta a request needs no officer, and above which it is refused; see ``POLICY``."""
         demand(person, Action.DECLARE)
         said = one_line("why", why, longest=1000)
-        policy = {"automatic": amount("automatic", automatic), "most": None if most is None else amount("most", most)}
+        told = {key: limits.pop(key, usual) for key, usual in POLICY.items()}
+        if limits:
+            raise InvalidParameterError(
+                f"A policy has no {next(iter(limits))!r:.40}.", fix=f"write {', '.join(POLICY)}."
+            )
+        if None in (told["automatic"], told["automatic_delta"]):
+            raise InvalidParameterError("What is approved at once is a number.", fix="write 0 for nothing.")
+        policy = {key: None if value is None else amount(key, value) for key, value in told.items()}
         with self.records.write() as session:
             if not session.execute(update(DATASETS).where(DATASETS.c.name == name).values(policy=policy)).rowcount:
                 raise NotFoundError("There is no such data set.", fix="declare it first.")
@@ -218,7 +240,8 @@ def _places(dataset: dataset_file.Dataset) -> Iterator[str]:
 
 
 def _described(row: Any) -> Described:
-    return Described(**{name: row[name] for name in Described.__dataclass_fields__})
+    found = {name: row[name] for name in Described.__dataclass_fields__}
+    return Described(**{**found, "policy": {**POLICY, **found["policy"]}})
 
 
 def _noted(session: Any, dataset: str, what: str, person: Person, words: str) -> None:

@@ -53,7 +53,15 @@ def demo(desk: Desk, *, budget: float = 3) -> list[tuple[str, Role, str]]:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         _visits(folder / "visits.parquet")
         desk.declare(ADMINISTRATOR, _FILE.replace("epsilon = 3", f"epsilon = {budget:g}"), "the demo hospital")
-        desk.datasets.set_policy(ADMINISTRATOR, "visits", automatic=0.1, most=1.0, why="the demo hospital")
+        desk.datasets.set_policy(
+            ADMINISTRATOR,
+            "visits",
+            automatic=0.1,
+            automatic_delta=1e-8,
+            most=1.5,
+            most_delta=5e-7,
+            why="the demo hospital",
+        )
     known = set(desk.people.names().values())
     return [(name, role, desk.invite(ADMINISTRATOR, role, name)) for role, name in PEOPLE.items() if name not in known]
 

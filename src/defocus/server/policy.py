@@ -44,7 +44,7 @@ class Verdict:
 @final
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """So much epsilon for a person or for everybody, a purpose or all, in a period; and how much of it is used."""
+    """So much epsilon and delta for a person or for all, a purpose or all, in a period; and how much of it is used."""
 
     id: str
     dataset: str
@@ -52,12 +52,28 @@ class Allowance:
     purpose: str | None
     period: str
     epsilon: float
+    delta: float | None = None
+    """None where it limits epsilon only."""
     used: float = 0.0
+    used_delta: float = 0.0
 
     @property
     def left(self) -> float:
-        """How much is left of it now."""
+        """How much epsilon is left of it now."""
         return max(0.0, self.epsilon - self.used)
+
+    @property
+    def left_delta(self) -> float | None:
+        """Likewise of delta."""
+        return None if self.delta is None else max(0.0, self.delta - self.used_delta)
+
+    def lacks(self, epsilon: float, delta: float) -> str:
+        """What it has too little of for a request; empty where it covers it."""
+        if _beyond(self.used + epsilon, self.epsilon):
+            return f"epsilon {self.left:.6g} is left, and it asks for {epsilon:g}"
+        if self.delta is not None and _beyond(self.used_delta + delta, self.delta):
+            return f"delta {self.left_delta:.6g} is left, and it asks for {delta:g}"
+        return ""
 
 
 @final
@@ -89,6 +105,7 @@ class Policy:
         dataset: str,
         *,
         epsilon: float,
+        delta: float | None = None,
         period: str = "ever",
         for_person: str | None = None,
         purpose: str | None = None,
@@ -97,7 +114,7 @@ class Policy:
         demand(person, Action.MANAGE_PEOPLE)
         if period not in PERIODS:
             raise InvalidParameterError(f"There is no period {period!r:.40}.", fix=f"choose {', '.join(PERIODS)}.")
-        most = amount("epsilon", epsilon)
+        most = {"epsilon": amount("epsilon", epsilon), "delta": None if delta is None else amount("delta", delta)}
         row = {"dataset": dataset, "person": for_person, "period": period}
         row["purpose"] = None if purpose is None else one_line("purpose", purpose)
         with self.records.write() as session:
@@ -107,7 +124,7 @@ class Policy:
             same = (ALLOWANCES.c[name].is_not_distinct_from(value) for name, value in row.items())
             session.execute(delete(ALLOWANCES).where(*same))
             id_ = token()
-            new = {"id": id_, **row, "epsilon": most, "by": person.id, "time": now()}
+            new = {"id": id_, **row, **most, "by": person.id, "time": now()}
             session.execute(insert(ALLOWANCES), [new])
         return id_
 
@@ -141,23 +158,22 @@ class Policy:
         own: str = "",
     ) -> Verdict:
         """What happens to a request now; ``own`` is its id, where it is counted already."""
-        epsilon = float(question.epsilon)
+        price = {"epsilon": float(question.epsilon), "delta": float(question.delta or 0)}
         if not fits:
             return Verdict("refused", "the budget of the data set does not cover it")
-        most = rules.get("most")
-        if most is not None and epsilon > most + _ROUNDING:
-            return Verdict("refused", f"one request may cost at most epsilon {most:g} here")
+        for measure, key in (("epsilon", "most"), ("delta", "most_delta")):
+            if rules[key] is not None and _beyond(price[measure], rules[key]):
+                return Verdict("refused", f"one request may cost at most {measure} {rules[key]:g} here")
         rows = session.execute(select(ALLOWANCES).where(ALLOWANCES.c.dataset == dataset)).mappings()
         for row in rows:
             if row["person"] not in {None, person.id} or row["purpose"] not in {None, purpose}:
                 continue
             one = _allowance(session, row, own)
-            if one.used + epsilon > one.epsilon + _ROUNDING:
-                return Verdict(
-                    "refused", f"of {_words(one)} epsilon {one.left:.6g} is left, and it asks for {epsilon:g}"
-                )
-        if epsilon > rules.get("automatic", 0.0) + _ROUNDING:
-            return Verdict("waiting", "an officer decides about requests of this cost")
+            if lacking := one.lacks(**price):
+                return Verdict("refused", f"of {_words(one)} {lacking}")
+        for measure, key in (("epsilon", "automatic"), ("delta", "automatic_delta")):
+            if _beyond(price[measure], rules[key]):
+                return Verdict("waiting", f"an officer decides about requests of this {measure}")
         if any(one.only_here or one.only_there for one in similar):
             return Verdict("waiting", "an officer decides, since an earlier release is about nearly the same people")
         return Verdict("approved", "the policy of the data set allows it at once")
@@ -206,9 +222,15 @@ def _allowance(session: Connection, row: Any, own: str = "") -> Allowance:
     wanted = [REQUESTS.c.dataset == row["dataset"], REQUESTS.c.state.in_(_COUNTING), REQUESTS.c.time >= since]
     wanted += [REQUESTS.c.asker == row["person"]] if row["person"] is not None else []
     wanted += [REQUESTS.c.purpose == row["purpose"]] if row["purpose"] is not None else []
-    used = session.execute(select(func.sum(REQUESTS.c.epsilon)).where(*wanted, REQUESTS.c.id != own)).scalar()
-    named = {name: row[name] for name in ("id", "dataset", "person", "purpose", "period", "epsilon")}
-    return Allowance(**named, used=float(used or 0.0))
+    sums = select(func.sum(REQUESTS.c.epsilon), func.sum(REQUESTS.c.delta))
+    used, used_delta = session.execute(sums.where(*wanted, REQUESTS.c.id != own)).one()
+    named = {name: row[name] for name in ("id", "dataset", "person", "purpose", "period", "epsilon", "delta")}
+    return Allowance(**named, used=float(used or 0.0), used_delta=float(used_delta or 0.0))
+
+
+def _beyond(amount: float, limit: float) -> bool:
+    """Whether an amount is above a limit, by more than sums of decimals round."""
+    return amount > limit * (1 + _ROUNDING)
 
 
 def _words(one: Allowance) -> str:

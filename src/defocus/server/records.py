@@ -58,8 +58,17 @@ __all__ = [
     "token",
 ]
 
-FORMAT = 1
+FORMAT = 2
 """The version of this layout."""
+_LATER = {
+    1: (
+        "ALTER TABLE allowances ADD COLUMN delta FLOAT",
+        "ALTER TABLE requests ADD COLUMN declared VARCHAR(32) NOT NULL DEFAULT ''",
+        "ALTER TABLE requests ADD COLUMN charging INTEGER NOT NULL DEFAULT 1",
+        "UPDATE requests SET charging = 0 WHERE state IN ('waiting', 'asked back')",
+    )
+}
+"""What makes each earlier layout the next one. A request of layout 1 may have been charged, and is declared anew."""
 
 TABLES = MetaData()
 _ID = String(32)
@@ -143,6 +152,8 @@ REQUESTS = Table(
     Column("approver", _ID),
     Column("runner", _ID),
     Column("progress", Float, nullable=False, default=0.0),
+    Column("declared", String(32), nullable=False, comment="the identity of the declaration that was approved"),
+    Column("charging", Integer, nullable=False, default=0, comment="1 once it may have been charged"),
     Column("charge", Integer, comment="the entry of the ledger that paid for it"),
     Column("answer", JSON(none_as_null=True), comment="what was released, which is public"),
     UniqueConstraint("asker", "dataset", "name"),
@@ -166,6 +177,7 @@ ALLOWANCES = Table(
     Column("purpose", Text, comment="null for all purposes together"),
     Column("period", String(8), nullable=False),
     Column("epsilon", Float, nullable=False),
+    Column("delta", Float, comment="null where it limits epsilon only"),
     Column("by", _ID, nullable=False),
     Column("time", _WHEN, nullable=False),
 )
@@ -224,6 +236,11 @@ class Records:
                 found = session.execute(select(ABOUT.c.value).where(ABOUT.c.name == "format")).scalar()
                 if found is None:
                     session.execute(insert(ABOUT), [{"name": "format", "value": str(FORMAT)}])
+                while found is not None and found != str(FORMAT) and found.isdecimal() and int(found) in _LATER:
+                    for change in _LATER[int(found)]:
+                        session.execute(text(change))
+                    found = str(int(found) + 1)
+                    session.execute(update(ABOUT).where(ABOUT.c.name == "format").values(value=found))
         except SQLAlchemyError:
             self.engine.dispose()
             raise _unreachable() from None

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, final
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, insert, select, update
 
 from defocus import answers
 from defocus.answers import Released
@@ -28,12 +28,12 @@ from defocus.ledger import Bundle, Head, Ledger, Verification
 from defocus.ledger.display import Prices
 from defocus.ledger.entries import CHARGE
 from defocus.ledger.heads import SigningKey
-from defocus.server.datasets import Datasets, Described
+from defocus.server.datasets import Datasets, Described, identity_of
 from defocus.server.operations import Settings
 from defocus.server.people import People, one_line
 from defocus.server.policy import Policy, Similar, Verdict, attack_rate
 from defocus.server.questions import Question
-from defocus.server.records import DECISIONS, PUBLISHED, REQUESTS, Records, now, token
+from defocus.server.records import DATASETS, DECISIONS, PUBLISHED, REQUESTS, Records, now, token
 from defocus.server.roles import Action, Person, Role, allowed, demand
 from defocus.tables.answers import from_record, to_record
 
@@ -68,6 +68,8 @@ class Request:
     approver_name: str | None
     progress: float
     charge: int | None
+    declared: str = ""
+    """The identity of the declaration under which it was asked or, once an officer approved it, approved."""
     published: bool = False
 
     @property
@@ -86,6 +88,8 @@ class Preview:
     """The largest true-positive rate of any test for one person, at 1 % false positives."""
     verdict: Verdict
     similar: tuple[Similar, ...]
+    declared: str
+    """The identity of the declaration that it rests on: who approves it, approves it for this one only."""
 
     def to_dict(self) -> dict[str, Any]:
         """The preview with JSON types only."""
@@ -95,7 +99,8 @@ class Preview:
         ]
         verdict = {"state": self.verdict.state, "why": self.verdict.why}
         told = {"text": str(self.answer), "explanation": self.answer.explain()}
-        return {**self.answer.to_dict(), **told, "attack_rate": self.attack_rate, "verdict": verdict, "similar": alike}
+        more = {"attack_rate": self.attack_rate, "verdict": verdict, "similar": alike, "declared": self.declared}
+        return {**self.answer.to_dict(), **told, **more}
 
 
 @final
@@ -162,17 +167,15 @@ class Desk:
     def preview(self, person: Person, dataset: str, question: Any, purpose: str | None = None) -> Preview:
         """What a question would cost, how exact it would be and what the policy would say. Free."""
         demand(person, Action.PREVIEW)
-        asked = Question.read(question)
+        asked, declared = Question.read(question), self.datasets.described(dataset)
         table = self._table(dataset, purpose)
         seen = asked.of(table).preview(epsilon=asked.epsilon, delta=asked.delta)
         similar = self.policy.similar(dataset, asked)
-        rules = self.datasets.described(dataset).policy
+        rules: dict[str, Any] = {"rules": declared.policy, "fits": bool(seen.fits), "similar": similar}
         with self.records.read() as session:
-            verdict = self.policy.verdict(
-                session, person, dataset, purpose or "", asked, rules=rules, fits=bool(seen.fits), similar=similar
-            )
+            verdict = self.policy.verdict(session, person, dataset, purpose or "", asked, **rules)
         shown = tuple(one for one in similar if allowed(person, Action.SEE_REQUEST, one))
-        return Preview(seen, attack_rate(seen.event, table.ledger), verdict, shown)
+        return Preview(seen, attack_rate(seen.event, table.ledger), verdict, shown, declared.identity)
 
     def submit(  # noqa: PLR0917  # who, of what, what, why
         self, person: Person, dataset: str, question: Any, purpose: str, reason: str, request: str | None = None
@@ -188,13 +191,13 @@ class Desk:
         known = self._named(person, dataset, title)
         if known is not None:
             return _same(known, asked, why)
-        time = now()  # before what is declared is read: see _declared_anew
+        declared = self.datasets.described(dataset)  # before the table is opened: see run
         table = self._table(dataset, why)
         table.ledger.purpose_of(why, "")
         query = asked.of(table)
         seen = query.preview(epsilon=asked.epsilon, delta=asked.delta)
         similar = self.policy.similar(dataset, asked)
-        rules = self.datasets.described(dataset).policy
+        rules: dict[str, Any] = {"rules": declared.policy, "fits": bool(seen.fits), "similar": similar}
         id_ = token()
         row = {
             "id": id_,
@@ -207,9 +210,9 @@ class Desk:
             "delta": float(asked.delta or 0),
             "purpose": why,
             "reason": said,
-            "time": time,
+            "time": now(),
             "changed": now(),
-            "progress": 0.0,
+            "declared": declared.identity,
         }
         with self.records.write() as session:
             there = select(REQUESTS.c.id).where(
@@ -217,9 +220,7 @@ class Desk:
             )
             same = session.execute(there).scalar()
             if same is None:
-                verdict = self.policy.verdict(
-                    session, person, dataset, why, asked, rules=rules, fits=bool(seen.fits), similar=similar
-                )
+                verdict = self.policy.verdict(session, person, dataset, why, asked, **rules)
                 session.execute(insert(REQUESTS), [{**row, "state": verdict.state, "why": verdict.why}])
                 _decided(session, id_, "", verdict.state, verdict.why)
         if same is not None:
@@ -238,13 +239,16 @@ class Desk:
         return self._request(id_)
 
     def cancel(self, person: Person, id_: str) -> Request:
-        """Take a request back, as long as it was not charged."""
+        """Take a request back, as long as it was not charged: also one that runs, until :meth:`run` charges it."""
         found = self.request(person, id_)
         demand(person, Action.CANCEL, found)
-        if found.state == "approved" and self.datasets.table(found.dataset).ledger.paid(id_) is not None:
-            raise ConflictError("The request was charged already.", fix="wait for its answer, which is paid for.")
         with self.records.write() as session:
-            _moved(session, id_, (*_OPEN, "approved"), state="cancelled", why="taken back by whoever asked")
+            if session.execute(select(REQUESTS.c.charging).where(REQUESTS.c.id == id_)).scalar():
+                raise ConflictError(
+                    f"The request is {found.state}, and was charged or is about to be.", fix="wait for its answer."
+                )
+            states = (*_OPEN, "approved", "running")
+            _moved(session, id_, states, state="cancelled", why="taken back by whoever asked", runner=None)
             _decided(session, id_, person.id, "cancelled", "")
         return self._request(id_)
 
@@ -284,10 +288,12 @@ class Desk:
         """The preview of a request that waits, for who decides about it."""
         demand(person, Action.SEE_QUEUE)
         found = self._request(id_)
+        declared = self.datasets.described(found.dataset)  # before the table is opened, so never newer than it
         asked, table = Question.read(found.question), self._table(found.dataset, found.purpose)
         seen = asked.of(table).preview(epsilon=asked.epsilon, delta=asked.delta)
         similar = tuple(self.policy.similar(found.dataset, asked, leaving_out=id_))
-        return Preview(seen, attack_rate(seen.event, table.ledger), Verdict(found.state, found.why), similar)
+        verdict = Verdict(found.state, found.why)
+        return Preview(seen, attack_rate(seen.event, table.ledger), verdict, similar, declared.identity)
 
     def decisions(self, person: Person, id_: str) -> list[dict[str, Any]]:
         """What was decided about a request, by whom and in which words."""
@@ -319,8 +325,12 @@ class Desk:
 
     # Deciding.
 
-    def decide(self, person: Person, id_: str, decision: str, words: str = "") -> Request:
-        """Approve, refuse or ask back. Nobody decides about their own request."""
+    def decide(self, person: Person, id_: str, decision: str, words: str = "", declared: str | None = None) -> Request:
+        """Approve, refuse or ask back. Nobody decides about their own request.
+
+        Who approves says for which declaration of the data set: that of the preview that :meth:`foresee` gave. Where
+        it was declared anew since, unit, bounds or columns may be others than those that were looked at.
+        """
         demand(person, Action.DECIDE)
         found = self._request(id_)
         demand(person, Action.DECIDE, found)
@@ -332,9 +342,16 @@ class Desk:
         said = one_line("words", words, longest=2000) if words or decision != "approve" else ""
         state = states[decision]
         with self.records.write() as session:
-            values = {"approver": person.id} if state == "approved" else {}
+            values = {"approver": person.id, "declared": declared or ""} if state == "approved" else {}
             why = said or f"approved by {person.name}"
             _moved(session, id_, _OPEN if state != "asked back" else ("waiting",), state=state, why=why, **values)
+            if state == "approved" and declared != _declared(session, found.dataset):
+                what = (
+                    "It is not said which declaration" if declared is None else "Another declaration than the present"
+                )
+                raise ConflictError(
+                    f"{what} of the data set was looked at.", fix="look at the preview again, then approve that one."
+                )
             _decided(session, id_, person.id, state, said)
         if state == "approved":
             self.wake()
@@ -357,17 +374,14 @@ class Desk:
         return self._request(id_)
 
     def run(self, request: Request, progress: Callable[[float], None] | None = None) -> Request:
-        """Charge, compute, add noise and keep the answer of a request that was claimed."""
+        """Charge, compute, add noise and keep the answer of a request that was claimed, and not cancelled since."""
         try:
+            declared = self.datasets.described(request.dataset)
             table = self._table(request.dataset, request.purpose)
             asked = Question.read(request.question)
-            if table.ledger.paid(request.id) is not None:
-                if table.ledger.recall(request.id) is None:  # the ledger was lost after it had written the charge
-                    return self._failed(request, DefocusError("the ledger could not be reached", fix="ask again."))
-            elif self._declared_anew(request):
-                return self._settle(
-                    request, "waiting", "the data set was declared anew since it was approved", approver=None
-                )
+            settled = self._unfit(request, table.ledger, declared.identity)
+            if settled is not None:
+                return settled
             if request.approver_name is not None:
                 table = _approved(table, request.approver_name)
             answer = self._released(table, asked, request, progress)
@@ -379,12 +393,21 @@ class Desk:
             return self._failed(request, None)
         return self._settle(request, "released", "released", answer=to_record(answer), charge=answer.receipt.sequence)
 
-    def _declared_anew(self, request: Request) -> bool:
-        """Whether what is declared about the data set changed since an officer, or the policy, approved a request."""
-        mine = (DECISIONS.c.request == request.id, DECISIONS.c.what == "approved", DECISIONS.c.by != "")
-        with self.records.read() as session:
-            approved = session.execute(select(func.max(DECISIONS.c.time)).where(*mine)).scalar()
-        return self.datasets.described(request.dataset).time > (approved or request.time)
+    def _unfit(self, request: Request, ledger: Ledger, identity: str) -> Request | None:
+        """What becomes of a request that cannot be charged now: charged before, declared anew or cancelled."""
+        if ledger.paid(request.id) is not None:
+            if ledger.recall(request.id) is None:  # the ledger was lost after it had written the charge
+                return self._failed(request, DefocusError("the ledger could not be reached", fix="ask again."))
+        elif request.declared != identity:
+            why = "the data set was declared anew since it was approved"
+            return self._settle(request, "waiting", why, approver=None, charging=0)
+        return None if self._charging(request) else self._request(request.id)
+
+    def _charging(self, request: Request) -> bool:
+        """Note that a request is about to be charged, after which nobody cancels it; false where somebody has."""
+        mine = (REQUESTS.c.id == request.id, REQUESTS.c.state == "running", REQUESTS.c.runner == self.records.runner)
+        with self.records.write() as session:
+            return bool(session.execute(update(REQUESTS).where(*mine).values(charging=1)).rowcount)
 
     def _released(
         self, table: Any, asked: Question, request: Request, progress: Callable[[float], None] | None
@@ -442,7 +465,8 @@ class Desk:
             if ledger.recall(request.id) is not None:
                 return self.run(request)  # which recalls it, free
             if ledger.paid(request.id) is None:
-                return self._settle(request, "approved", "it is run again after a restart; nothing had been charged")
+                why = "it is run again after a restart; nothing had been charged"
+                return self._settle(request, "approved", why, charging=0)
         except DefocusError as problem:
             return self._settle(request, "approved", f"it is tried again: {problem.what}")
         return self._failed(request, DefocusError("the server stopped while it computed", fix="ask again."))
@@ -452,8 +476,9 @@ class Desk:
             mine = (REQUESTS.c.id == request.id, REQUESTS.c.state == "running")
             done = {"state": state, "why": why[:2000], "changed": now(), "runner": None, **values}
             done["progress"] = 100.0 if state == "released" else 0.0
-            session.execute(update(REQUESTS).where(*mine, REQUESTS.c.runner == self.records.runner).values(**done))
-            _decided(session, request.id, "", state, why[:2000])
+            own = update(REQUESTS).where(*mine, REQUESTS.c.runner == self.records.runner)
+            if session.execute(own.values(**done)).rowcount:
+                _decided(session, request.id, "", state, why[:2000])
         return self._request(request.id)
 
     def note_progress(self, id_: str, percent: float) -> None:
@@ -572,7 +597,7 @@ class Desk:
         return next(iter(self._requests(*wanted)), None)
 
     def _requests(self, *wanted: Any, most: int = 500) -> list[Request]:
-        columns = [column for column in REQUESTS.c if column.name not in {"runner", "answer"}]
+        columns = [column for column in REQUESTS.c if column.name not in {"runner", "answer", "charging"}]
         joined = REQUESTS.outerjoin(PUBLISHED, PUBLISHED.c.request == REQUESTS.c.id)
         query = select(*columns, PUBLISHED.c.request.label("shown")).select_from(joined).where(*wanted)
         with self.records.read() as session:
@@ -610,6 +635,11 @@ def _moved(session: Connection, id_: str, states: tuple[str, ...], **values: Any
         if state is None:
             raise _absent()
         raise ConflictError(f"The request is {state}, so this cannot be done any more.", fix="look at it again.")
+
+
+def _declared(session: Connection, dataset: str) -> str:
+    """The identity of the present declaration of a data set."""
+    return identity_of(session.execute(select(DATASETS.c.text).where(DATASETS.c.name == dataset)).scalar() or "")
 
 
 def _decided(session: Connection, id_: str, by: str, what: str, words: str) -> None:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from defocus.answers import Released, plots
 from defocus.answers.tables import plain
-from defocus.errors import DefocusError, InvalidParameterError
+from defocus.errors import ConflictError, DefocusError, InvalidParameterError
 from defocus.ledger import Ledger
 from defocus.ledger.entries import CHARGE
 from defocus.ledger.filter import Guard
@@ -270,8 +270,9 @@ def chart(request: Request, id_: str, narrow: bool = False, person: Person = doi
 def decide(request: Request, id_: str, *, person: Person = doing(Action.DECIDE), form: Form) -> Response:
     """Approve, refuse or ask back."""
     try:
-        desk_of(request).decide(person, id_, text_of(form, "decision"), text_of(form, "words"))
-    except InvalidParameterError as problem:
+        said = {name: text_of(form, name) for name in ("decision", "words")}
+        desk_of(request).decide(person, id_, **said, declared=text_of(form, "declared") or None)
+    except (InvalidParameterError, ConflictError) as problem:
         return _request(request, person, id_, 422, problem)
     return seen(request, f"/requests/{id_}")
 

@@ -14,6 +14,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from defocus.answers.columns import brief
 from defocus.errors import DefocusError, ForbiddenError
 from defocus.privacy.budgets import Budget
+from defocus.privacy.numbers import at_most
 from defocus.server.access import desk_of, person_of
 from defocus.server.pages.translations import LANGUAGES, translated
 from defocus.server.roles import PUBLIC, Action, allowed
@@ -115,6 +116,11 @@ def _number(value: float) -> str:
     return f"{value:.2g}" if 0 < abs(value) < _TINY else brief(value)
 
 
+def _left(value: float) -> str:
+    """What is left, rounded down: nobody is promised more than there is."""
+    return "∞" if value == float("inf") else at_most(value, 3)
+
+
 def _percent(value: float) -> str:
     return f"{100 * value:.3g}\u00a0%"
 
@@ -130,5 +136,10 @@ def _budget(budget: Budget) -> str:
 
 
 _TEMPLATES.filters.update(
-    budget=_budget, number=_number, percent=_percent, when=_when, path=lambda text: quote(str(text), safe="")
+    budget=_budget,
+    left=_left,
+    number=_number,
+    percent=_percent,
+    when=_when,
+    path=lambda text: quote(str(text), safe=""),
 )

@@ -13,6 +13,7 @@ from defocus.engines.schema import Kind, Schema
 from defocus.engines.sources import source
 from defocus.errors import DefocusError, InvalidParameterError, NotFoundError
 from defocus.server.access import desk_of, doing
+from defocus.server.datasets import POLICY
 from defocus.server.pages.forms import dataset_text, fields_of, number_of
 from defocus.server.pages.rendering import Form, page, seen, text_of
 from defocus.server.policy import PERIODS
@@ -158,9 +159,8 @@ def _steward(request: Request, person: Person, name: str, status: int = 200, pro
 def policy(request: Request, name: str, *, person: Person = doing(Action.DECLARE), form: Form) -> Response:
     """What needs an officer, and what is refused."""
     try:
-        most = number_of(form, "most") if text_of(form, "most") else None
-        automatic, why = number_of(form, "automatic", 0.0), text_of(form, "why")
-        desk_of(request).datasets.set_policy(person, name, automatic=automatic, most=most, why=why)
+        limits = {key: number_of(form, key) if text_of(form, key) else usual for key, usual in POLICY.items()}
+        desk_of(request).datasets.set_policy(person, name, why=text_of(form, "why"), **limits)
     except InvalidParameterError as problem:
         return _steward(request, person, name, 422, problem)
     return seen(request, f"/datasets/{name}/steward")
@@ -172,7 +172,11 @@ def allow(request: Request, name: str, *, person: Person = doing(Action.MANAGE_P
     limits = {"period": text_of(form, "period"), "purpose": text_of(form, "purpose") or None}
     limits["for_person"] = text_of(form, "person") or None
     try:
-        desk_of(request).set_allowance(person, name, epsilon=number_of(form, "epsilon"), **limits)
+        most = {
+            "epsilon": number_of(form, "epsilon"),
+            "delta": number_of(form, "delta") if text_of(form, "delta") else None,
+        }
+        desk_of(request).set_allowance(person, name, **most, **limits)
     except (InvalidParameterError, NotFoundError) as problem:
         return _steward(request, person, name, 422, problem)
     return seen(request, f"/datasets/{name}/steward")
