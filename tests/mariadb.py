@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.waiting import HANGS
+
 __all__ = ["running"]
 
 _FOLDERS = ("/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin", "/opt/homebrew/bin", "/usr/libexec")
-_PATIENCE = 60.0
 
 
 @contextmanager
@@ -55,7 +56,7 @@ def running() -> Iterator[str]:
 def _await(process: "subprocess.Popen[bytes]", door: Path) -> None:
     import pymysql  # noqa: PLC0415  # only those who start a server need it
 
-    until = time.monotonic() + _PATIENCE
+    until = time.monotonic() + HANGS
     while process.poll() is None and time.monotonic() < until:
         if _listens(door):
             with pymysql.connect(unix_socket=str(door), user="root") as connection, connection.cursor() as cursor:

@@ -21,6 +21,7 @@ from typing import Any
 import uvicorn
 from tests.forking import forked
 from tests.server import making
+from tests.waiting import HANGS
 
 from defocus.ledger import Ledger
 from defocus.server.app import create_app
@@ -52,7 +53,7 @@ def serve(home: Path, port: int) -> None:
 
 
 def call(port: int, token: str, method: str, path: str, body: Any = None) -> Any:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=HANGS)
     headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
     try:
         connection.request(method, path, None if body is None else json.dumps(body), headers)
@@ -94,7 +95,8 @@ def asked(port: int, token: str, name: str) -> dict[str, Any]:
 
 
 def main(home: Path, kills: int, seed: int) -> None:
-    rng, port = random.Random(seed), free_port()
+    rng, door = random.Random(seed), reserved_port()
+    port = door.getsockname()[1]
     os.waitpid(forked(lambda: prepare(home)), 0)
     for module in (home / "modules").read_text().split("\n"):  # what a server loads when it is first asked
         with contextlib.suppress(ImportError):
@@ -159,11 +161,12 @@ def compared(home: Path, port: int, known: dict[str, str], answers: dict[str, An
     return {"asked": len(known), "charges": sum(charges.values()), **states}
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
+def reserved_port() -> socket.socket:
+    """A port that nobody else is given: bound without listening, so that one server after the other can have it."""
+    door = socket.socket()
+    door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    door.bind(("127.0.0.1", 0))
+    return door
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import uvicorn
 from fastapi import FastAPI
+from tests.waiting import HANGS
 
 from defocus.server.app import create_app
 from defocus.server.jobs import Jobs
@@ -113,7 +114,7 @@ class Served:
 
     def client(self, role: Role | None = None) -> httpx.Client:
         headers = {} if role in {None, Role.PUBLIC} else {"authorization": f"Bearer {self.tokens[Role(str(role))]}"}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=60)
+        return httpx.Client(base_url=self.url, headers=headers, timeout=HANGS)
 
 
 @contextlib.contextmanager

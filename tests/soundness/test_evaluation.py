@@ -50,7 +50,7 @@ def shown(answer: dp.learning.EvaluationAnswer) -> list[Any]:
 
 
 def _view(answer: Any, name: str) -> Any:
-    found = attempt(lambda: getattr(answer, name))
+    found = attempt(lambda: getattr(answer, name), refused="This evaluation has no")
     return getattr(answer, name) if found[0] == "result" else None
 
 

@@ -45,7 +45,7 @@ def reported(question: Any, usual: Any) -> Callable[[Path, Sequence[Any]], Any]:
         del home
         value = odd[0] if odd else usual
         client = question.client()
-        memory = attempt(lambda: local.Memory(question).to_json() and "made")
+        memory = attempt(lambda: local.Memory(question).to_json() and "made", refused="has no memory")
         found = [
             attempt(lambda: _form(client.report(value))),
             attempt(lambda: _form(client.report(value, nonce=True))),
@@ -122,9 +122,9 @@ def test_no_value_is_told_by_the_messages_of_one_that_changes(method: Any) -> No
 
 
 MESSAGES: Mapping[str, tuple[Any, Any]] = {
-    "MultiMessageSum": (local.shuffling.MultiMessageSum(local.Interval(0, 1), 1000, 1, 1e-6), 0.5),
+    "MultiMessageSum": (local.shuffling.MultiMessageSum(local.Interval(0, 1), 60, 3, 0.01), 0.5),
     "MultiMessageHistogram": (
-        local.shuffling.MultiMessageHistogram(local.Categories.of(LABELS, outside="other"), 1000, 1, 1e-6),
+        local.shuffling.MultiMessageHistogram(local.Categories.of(LABELS, outside="other"), 60, 3, 0.01),
         "a",
     ),
 }
@@ -139,7 +139,7 @@ def test_no_value_is_told_by_shuffled_messages(name: str) -> None:
         value = odd[0] if odd else usual
         return [
             attempt(lambda: sorted({len(each) for each in protocol.client().report(value)})),
-            attempt(lambda: type(protocol.encode([usual, value])).__name__),
+            attempt(lambda: type(protocol.encode([usual] * 59 + [value])).__name__),
         ]
 
     no_differences(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.soundness.odd_rows import VALUES, odd_rows
-from tests.soundness.watching import compared, plain
+from tests.soundness.watching import attempt, compared, plain
 
 import defocus as dp
 from defocus.mechanisms import Laplace
@@ -118,3 +118,14 @@ def test_there_are_many_odd_rows_and_none_twice() -> None:
     assert len(VALUES) >= 60
     assert len(set(names)) == len(names) >= 140
     assert plain(float("nan")) == plain(float("nan"))
+
+
+def test_a_driver_whose_call_always_fails_is_no_driver() -> None:
+    def fails(home: Path, odd: Sequence[int]) -> Any:
+        return [told([1, *odd], home), attempt(lambda: dp.Budget(-1), refused="another reason")]
+
+    (found,) = compared("fails", fails, {"a large row": 1000})
+    assert found.odd == "(the base data)"
+    assert "does not work" in found.what
+    refused = lambda home, odd: [told([1, *odd], home), attempt(lambda: dp.Budget(-1), refused="Budget|epsilon")]  # noqa: E731
+    assert not compared("refused", refused, {"a large row": 1000})

@@ -142,13 +142,14 @@ def groups_by_every_kind(table: Any) -> Any:
         release(table.group_by("n", "k", keys={"n": [0, 1], "k": ["a", None]}).agg(**counted)),
         release(table.group_by("n", keys=None).agg(**counted), epsilon=3, delta=1e-4),
         attempt(lambda: release(table.group_by("t", keys=None).agg(**counted), epsilon=3, delta=1e-4)),
-        attempt(lambda: release(table.group_by("x", keys=None).agg(**counted), epsilon=3, delta=1e-4)),
+        attempt(lambda: table.group_by("x", keys=None).agg(**counted), refused="cannot be grouped"),
     ]
 
 
 def in_files(table: Any) -> Any:
     """Answers that are written, of named and of found groups: which files there are, and all that is in them."""
-    counted = {"rows": dp.count(), "x": dp.mean("x"), "people": dp.count_units(), "n": dp.count_distinct("n")}
+    several = dp.count_distinct("n", at_most=2)
+    counted = {"rows": dp.count(), "x": dp.mean("x"), "people": dp.count_units(), "n": several}
     named, found = table.group_by("k").agg(**counted), table.group_by("k", keys=None).agg(rows=dp.count())
     return [
         attempt(lambda: written(named, epsilon=3)),
@@ -181,7 +182,7 @@ def people_in_found_numbers_of_groups(table: Any) -> Any:
         release(table.group_by("n", keys=list(range(8))).agg(**counted)),
         release(table.group_by("n", keys=list(range(8))).agg(**counted), epsilon=3, delta=1e-4),
         release(mixed, epsilon=3, delta=1e-4),
-        attempt(lambda: table.group_by("person", keys=None).agg(n=dp.count())),
+        attempt(lambda: table.group_by("person", keys=None).agg(n=dp.count()), refused="."),
     ]
 
 
@@ -208,8 +209,8 @@ def a_hierarchy(table: Any) -> Any:
     return [
         release(table.hierarchy("k", "n", keys=places)),
         release(table.hierarchy("region", "k", keys=places)),
-        attempt(lambda: shown(table.hierarchy("k", "n", keys=places, invariants=["k"]).release(epsilon=3))),
-        attempt(lambda: table.where("n > 0").hierarchy("k", keys=["a"], invariants=["all"])),
+        attempt(lambda: table.hierarchy("k", "n", keys=places, invariants=["k"]), refused="Which totals are exact"),
+        attempt(lambda: table.where("n > 0").hierarchy("k", keys=["a"], invariants=["all"]), refused="Which totals"),
         attempt(lambda: shown(table.sql("SELECT k, COUNT(*) AS c FROM v GROUP BY ROLLUP (k)", epsilon=3))),
     ]
 
@@ -246,7 +247,7 @@ def sql(table: Any) -> Any:
     texts = (
         "SELECT k, COUNT(*) AS c, AVG(x) AS m FROM v GROUP BY k",
         "SELECT COUNT(DISTINCT k) AS c, SUM(CASE WHEN x > 0.5 THEN n ELSE 0 END) AS s FROM v WHERE t > '2026-01-02'",
-        "SELECT upper(k) AS u, COUNT(*) AS c FROM v WHERE u IN ('A', 'B') GROUP BY u HAVING c > 0 ORDER BY c LIMIT 2",
+        "SELECT upper(k) AS u, COUNT(*) AS c FROM v WHERE upper(k) IN ('A', 'B') GROUP BY u HAVING c > 0 LIMIT 2",
         "SELECT COUNT(*) AS c, AVG(x) AS m FROM v WHERE person IN (SELECT person FROM v WHERE n > 1)",
         "SELECT COUNT(*) AS c FROM v a WHERE NOT EXISTS (SELECT 1 FROM v b WHERE b.person = a.person AND b.k = 'a')",
         "SELECT COUNT(*) AS c, AVG(x) AS m FROM (SELECT DISTINCT ON (person) person, x FROM v ORDER BY person, t, n) o",
@@ -269,7 +270,11 @@ def expressions(table: Any) -> Any:
         "strftime(t, '%Y-%m-%d %H')", "position(k IN k)", "contains(k, 'a')", "trunc(x)", "CAST(x AS DECIMAL(3, 1))",
         "concat(k, n, t)",
     )  # fmt: skip
-    known = {f"c{i}": text for i, text in enumerate(texts) if attempt(lambda: table.derive(c=text))[0] == "result"}  # noqa: B023
+    known = {
+        f"c{i}": text
+        for i, text in enumerate(texts)
+        if attempt(lambda text=text: table.derive(c=text), refused="constant|needs")[0] == "result"  # type: ignore[misc]
+    }
     made = table.derive(**known)
     either = " AND ".join(f"(({text}) IS NULL OR ({text}) IS NOT NULL)" for text in known.values())
     counts = {f"n{name}": dp.count(name) for name in known}
@@ -410,7 +415,7 @@ def test_no_row_is_told_where_people_consent() -> None:
         return [
             release(research.group_by("k").agg(rows=dp.count(), people=dp.count_units(), x=dp.mean("x"))),
             attempt(lambda: shown(table.sql("SELECT COUNT(*) AS c FROM v", epsilon=3, purpose="research"))),
-            attempt(lambda: table.agg(rows=dp.count())),
+            attempt(lambda: table.agg(rows=dp.count()), refused="none was named"),
         ]
 
     persons = table_of(BASE).column("person").to_pylist()

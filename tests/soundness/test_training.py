@@ -56,7 +56,7 @@ CLIPS: Mapping[str, dict[str, Any]] = {
     "automatic": {"max_grad_norm": AutomaticClipping()},
     "quantile": {"max_grad_norm": AdaptiveClipping()},
     "per layer": {"max_grad_norm": PerLayerClipping(0.5)},
-    "shuffled": {"sampling": "shuffled", "batch_size": 12},
+    "shuffled": {"sampling": "shuffled", "batch_size": 12, "unit": dp.rows(replace=True)},
     "no metrics": {"metrics": "nothing"},
 }
 
@@ -71,11 +71,13 @@ def trained(kind: str, **more: Any) -> Callable[[Path, Sequence[Any]], Any]:
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 
         def run() -> Any:
-            where: Any = {"unit": dp.rows(), "ledger": home / "t.ledger"}
+            where: Any = {"unit": given.pop("unit", dp.rows()), "ledger": home / "t.ledger"}
             private = KINDS[kind](x, y)
             if kind == "table":
                 opened = dp.open(private, **where, budget=dp.Budget(100, 1e-3), name="t").declare(y=[0, 1])
                 private, where = opened.examples([f"x{i}" for i in range(5)], "y"), {}
+            elif kind == "dataset":
+                where["example"] = torch.zeros(5), 0
             trainer = Trainer(
                 net, torch.nn.CrossEntropyLoss(), optimizer, private, epsilon=100, delta=1e-3, **where, **given
             )
@@ -138,7 +140,7 @@ def test_no_example_is_told_by_a_search(held_private: bool) -> None:
         def run() -> Any:
             found = search(
                 make, (X, Y) if held_private else (x, y), settings=[0.1], validation=(x, y) if held_private else (X, Y),
-                epsilon=20, delta=1e-3, batch_size=24, steps=1, unit=dp.rows(), ledger=home / "s.ledger", runs=2,
+                epsilon=400, delta=1e-3, batch_size=24, steps=1, unit=dp.rows(), ledger=home / "s.ledger", runs=2,
                 private_validation=held_private,
             )  # fmt: skip
             return [str(found.setting), found.score, str(found.event)]

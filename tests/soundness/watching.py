@@ -33,6 +33,7 @@ import logging
 import math
 import os
 import pkgutil
+import re
 import shutil
 import tempfile
 import threading
@@ -642,11 +643,16 @@ class _Plain(list[Any]):
     """Something that is plain already."""
 
 
-def attempt(act: Callable[[], Any]) -> Any:
-    """What came of one call among several: its result, or what its error tells."""
+def attempt(act: Callable[[], Any], *, refused: str | None = None) -> Any:
+    """What came of one call among several: its result, or what its error tells.
+
+    On the base data it must work, or nothing is tried: an error ends the run there, unless it says what is ``refused``.
+    """
     try:
         return _Plain(["result", plain(act())])
-    except Exception as problem:  # noqa: BLE001 -- an error is something to be seen
+    except Exception as problem:
+        if _TAPE and _TAPE[-1].given is None and (refused is None or not re.search(refused, str(problem))):
+            raise
         return _Plain(["error", told(problem)])
 
 

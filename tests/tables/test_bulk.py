@@ -113,9 +113,10 @@ def test_keys_are_found_and_none_that_nobody_has(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.incomplete"))
 
 
-def test_too_few_people_leave_no_key_and_no_row(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rows", [1, "find"])
+def test_too_few_people_leave_no_key_and_no_row(rows: Any, tmp_path: Path) -> None:
     with opened(tmp_path, views(number=30)) as table:
-        question = table.bound(rows=1).group_by("page", keys=None).agg(n=dp.count())
+        question = table.bound(rows=rows).group_by("page", keys=None).agg(n=dp.count())
         written = question.release_to(tmp_path / "out", epsilon=0.1, delta=1e-9)
     assert written.groups == 0
     assert written.dataset().schema.names == ["page", "n"]

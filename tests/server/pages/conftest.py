@@ -22,6 +22,7 @@ from playwright.sync_api import (
     Request,
     sync_playwright,
 )
+from tests.waiting import HANGS
 
 from defocus.server.app import create_app
 from defocus.server.operations import Settings
@@ -47,12 +48,11 @@ class Site:
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Site]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"http://127.0.0.1:{free.getsockname()[1]}"
+    door = socket.create_server(("127.0.0.1", 0))  # kept, so that nobody else takes the port
+    address = f"http://127.0.0.1:{door.getsockname()[1]}"
     app = create_app(Settings(home=tmp_path / "server", address=address))
-    server = uvicorn.Server(uvicorn.Config(app, port=int(address.rpartition(":")[2]), log_level="error"))
-    thread = threading.Thread(target=server.run, daemon=True)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
+    thread = threading.Thread(target=server.run, args=([door],), daemon=True)
     thread.start()
     while not server.started:
         thread.join(0.01)
@@ -61,6 +61,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
     yield Site(address, app.state.desk, f"{address}/invitation/{secret}")
     server.should_exit = True
     thread.join()
+    door.close()
 
 
 @pytest.fixture(scope="session")
@@ -149,7 +150,7 @@ def visitor(browser: Browser, site: Site, tmp_path: Path) -> Iterator[Callable[.
 
     def visit(**how: Any) -> Visitor:
         context = browser.new_context(**{"locale": "en-GB", **how})
-        context.set_default_timeout(30_000)
+        context.set_default_timeout(1000 * HANGS)
         problems: list[str] = []
         page = context.new_page()
 
