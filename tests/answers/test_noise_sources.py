@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from defocus.answers.mixtures import Atoms, Mix, Mixture, atoms_of, matrix_of
-from defocus.answers.noise_sources import Noise
+from defocus.answers.noise_sources import Atoms, Mix, Mixture, Noise, atoms_of, matrix_of
 
 
 def mix(seed: int, rows: int = 6, atoms: int = 8, shared: int = 2) -> Mix:

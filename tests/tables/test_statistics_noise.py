@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from defocus.answers.mixtures import atoms_of, matrix_of
+from defocus.answers.noise_sources import atoms_of, matrix_of
 from defocus.tables.noise import Noisy
 from defocus.tables.splits import Argument, Split
 from defocus.tables.statistics import Statistic
