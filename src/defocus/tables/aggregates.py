@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Self, TypeAlias, final
+from typing import Any, ClassVar, Protocol, Self, TypeAlias, final
 
 import numpy as np
 from sqlglot import exp
@@ -21,7 +21,7 @@ from defocus.answers import AnswerColumn, Effect, PreviewColumn, Rule
 from defocus.errors import InvalidParameterError, Number, finite, probability, whole
 from defocus.mechanisms import Quantiles
 from defocus.noise import Bits
-from defocus.privacy.events import DiscreteLaplace
+from defocus.privacy.events import DiscreteLaplace, Event
 from defocus.privacy.sensitivity import Sensitivity
 from defocus.tables.measurement import Measuring
 from defocus.tables.noise import PersonWeight
@@ -32,6 +32,7 @@ __all__ = [
     "Aggregate",
     "Histogram",
     "Measured",
+    "Planned",
     "Quantile",
     "Ranges",
     "Units",
@@ -94,6 +95,13 @@ class Aggregate(ABC):
         return self, others
 
 
+class Planned(Protocol):
+    """How an aggregate is released: noise on its cells, or a mechanism that chooses. It knows what it owes."""
+
+    @property
+    def event(self) -> Event: ...  # noqa: D102
+
+
 class Measured(Aggregate):
     """An aggregate that is measured by itself: a statement counts cells for each group, and each cell gets noise."""
 
@@ -102,6 +110,17 @@ class Measured(Aggregate):
     """What is counted: "rows" and "people" by their weights, "values" one by one."""
     cell: ClassVar[str]
     """What one cell is, in words."""
+    in_blocks: ClassVar[bool] = False
+    """Whether a group is one cell with noise of its own, so that answers in files can have it."""
+
+    @property
+    def finds(self) -> bool:
+        """Whether a part of its share finds how much of one person counts."""
+        return False
+
+    def grid(self, rows: int, people: int) -> int:
+        """What one of what it counts weighs, where a full row and a full person weigh so much."""
+        return rows if self.counts == "rows" else people
 
     @property
     def cells(self) -> int:
@@ -125,9 +144,27 @@ class Measured(Aggregate):
         """Whether an exponential mechanism chooses from the cells."""
         return False
 
-    def mechanism(self, planned: Any, person: PersonWeight, *, chooses: bool) -> Any:  # noqa: ARG002  # for quantiles
-        """How it is released, from the planned noise, or from what it may spend."""
-        return planned
+    def mechanism(self, planned: Any, person: PersonWeight, *, chooses: bool, search: Fraction) -> Planned:  # noqa: ARG002
+        """How it is released, from the planned noise or what it may spend, and what it may spend on finding."""
+        mechanism: Planned = planned
+        return mechanism
+
+    def plan_words(self, mechanism: Any) -> str:
+        """How it is released, in words."""
+        return str(mechanism.words)
+
+    def searching(self, measuring: Measuring) -> exp.Select | None:  # noqa: ARG002  # for those that find something
+        """What the engine is asked for first, to find how much of one person counts."""
+        return None
+
+    def settled(
+        self,
+        measuring: Measuring,
+        mechanism: Any,
+        bits: Bits,  # noqa: ARG002  # for those that find something
+    ) -> tuple["Measured", Measuring, Any, tuple[str, ...]]:
+        """What is measured, how and with which noise after something was found, and what to say about that."""
+        return self, measuring, mechanism, ()
 
     def found(self, ranges: Ranges) -> Self:  # noqa: ARG002  # for those that have bounds
         """The same with the bounds that were found."""
@@ -160,6 +197,7 @@ class Units(Measured):
     """The number of people."""
 
     counts = "people"
+    in_blocks = True
     words = cell = "number of people"
 
     def sensitivity(self, person: PersonWeight) -> Sensitivity:
@@ -295,7 +333,11 @@ class Quantile(Measured):
         """The same with the bounds that were found."""
         return replace(self, argument=self.argument.found(ranges))
 
-    def mechanism(self, planned: Any, person: PersonWeight, *, chooses: bool) -> Quantiles:
+    def plan_words(self, mechanism: Any) -> str:
+        """How it is released, in words."""
+        return f"quantiles by {mechanism.method}"
+
+    def mechanism(self, planned: Any, person: PersonWeight, *, chooses: bool, search: Fraction) -> Quantiles:  # noqa: ARG002
         """The exponential mechanism, or a tree of noisy sums."""
         return Quantiles(
             levels=self.levels,

@@ -52,10 +52,9 @@ from defocus.mechanisms import PartitionSelection
 from defocus.noise.bits import bound as bound_bits
 from defocus.privacy.budgets import Budget
 from defocus.privacy.wire import read_number, write_number
-from defocus.tables.aggregates import Units
+from defocus.tables.aggregates import Measured
 from defocus.tables.bias import Bias
 from defocus.tables.contribution import Bound
-from defocus.tables.distinct_values import Distinct
 from defocus.tables.execution import Run
 from defocus.tables.keys import EVERYTHING, Keys, StoredKeys, key_types
 from defocus.tables.measurement import Measuring
@@ -225,12 +224,12 @@ def answerable(plan: Plan, by: Sequence[str], keys: object, bound: Bound | None)
     if bound is not None and bound.by == "sampling":
         raise InvalidParameterError("Rows are not sampled for answers in files.", fix='leave by="sampling" out.')
     for name, aggregate in arrangement.apart:
-        if isinstance(aggregate, Distinct) and aggregate.finds:
+        if aggregate.finds:
             raise NotDeclaredError(
                 f"How many values a person brings to {name} is not found for answers in files.",
                 fix="say so: count_distinct(column, at_most=…).",
             )
-        if not isinstance(aggregate, Units | Distinct):
+        if not aggregate.in_blocks:
             raise NotDeclaredError(
                 f"{name} needs many cells for each group, which are not written in blocks.",
                 fix="ask counts, sums, means and what follows from them; quantiles and histograms with release(…).",
@@ -243,7 +242,7 @@ class _Column:
     """One column of the answer that is read from the cells of a split, or is one cell of its own."""
 
     name: str
-    aggregate: Statistic | Units | Distinct
+    aggregate: Statistic | Measured
     place: int
     """The number of the split, or of the column among those of their own."""
 
@@ -415,14 +414,8 @@ def _secret(run: Run) -> bytes:
 def _blocks(run: Run, columns: Sequence[Column]) -> _Noisy:
     """What is done to every block, made of the plan alone."""
     plan, measurements = run.plan, run.plan.arrangement
-    own = [name for name, _ in measurements.apart]
-    shown = [
-        _Column(name, each, measurements.source[name])
-        if isinstance(each, Statistic)
-        else _Column(name, each, own.index(name))
-        for name, each in measurements.aggregates
-        if isinstance(each, Statistic | Units | Distinct)
-    ]
+    shown = {name: [_Column(name, each, measurements.source[name])] for name, each in measurements.statistics}
+    shown |= {name: [_Column(name, each, place)] for place, (name, each) in enumerate(measurements.apart)}
     keys = pa.schema([(column.name, type_) for column, type_ in zip(columns, key_types(columns).types, strict=True)])
     apart = [(plan.others[name], plan.grid_of(each)) for name, each in measurements.apart]
     return _Noisy(
@@ -430,7 +423,7 @@ def _blocks(run: Run, columns: Sequence[Column]) -> _Noisy:
         keys,
         tuple(zip(measurements.splits, plan.splits, strict=True)),
         tuple((noise, grid) for noise, grid in apart if isinstance(noise, CellNoise)),
-        tuple(shown),
+        tuple(measurements.in_order(shown)),
         plan.grid,
         run.bias,
     )

@@ -17,7 +17,7 @@ from defocus.mechanisms import PermuteAndFlip
 from defocus.noise import Bits
 from defocus.privacy.events import Event, compose
 from defocus.privacy.sensitivity import Sensitivity
-from defocus.tables.aggregates import Measured
+from defocus.tables.aggregates import Measured, Planned
 from defocus.tables.contribution import FIND
 from defocus.tables.measurement import Measuring
 from defocus.tables.noise import CellNoise, PersonWeight
@@ -106,6 +106,7 @@ class Distinct(Measured):
     """The number of different values, of which one person brings at most ``at_most``; None where that is found."""
 
     counts = "values"
+    in_blocks = True
     cell = "number of values"
     text: str
     at_most: int | None
@@ -148,24 +149,38 @@ class Distinct(Measured):
         """How far one person moves all cells together."""
         return person.moved(Sensitivity(_PERSON if self.at_most is None else self.at_most))
 
-    @property
-    def grid(self) -> int:
+    def grid(self, rows: int, people: int) -> int:  # noqa: ARG002  # whatever these weigh
         """What one value weighs; yet to be found, what it would if a person brought one."""
         return _PERSON if self.at_most is None else 1
 
-    def settled(self, measuring: Measuring, how: FoundValues, bits: Bits) -> tuple["Distinct", int, Rule]:
-        """The same with the number that is found, what one value weighs then, and what is to be said about it."""
-        new = measuring.exact(self.searching(measuring), len(_NUMBERS)).sum(axis=0)
-        k, more = how.chosen(new, measuring.groups.keys.number, bits)
+    def mechanism(self, planned: Any, person: PersonWeight, *, chooses: bool, search: Fraction) -> Planned:  # noqa: ARG002
+        """The planned noise; what is to be found is chosen first."""
+        noise: CellNoise = planned
+        return FoundValues.of(noise, search, person) if self.finds else noise
+
+    def plan_words(self, mechanism: Any) -> str:
+        """How it is released, in words."""
+        search = ", for as many values of one person as permute-and-flip chooses" if self.finds else ""
+        return f"{mechanism.words}{search}"
+
+    def settled(
+        self, measuring: Measuring, mechanism: Any, bits: Bits
+    ) -> tuple["Distinct", Measuring, Any, tuple[str, ...]]:
+        """The same with the number that is found, by which what one value weighs is divided."""
+        search = self.searching(measuring)
+        if search is None:
+            return self, measuring, mechanism, ()
+        new = measuring.exact(search, len(_NUMBERS)).sum(axis=0)
+        k, more = mechanism.chosen(new, measuring.groups.keys.number, bits)
         unit = measuring.groups.rows.unit
         said = f"one {unit} brings at most {k} different value{'' if k == 1 else 's'} of {self.text}"
         missed = f"values that few bring may be missing, and {2 * k} of each would show at most {more} more"
         rule = Rule(f"{said}, a number that was found privately, chosen at random; {missed}", Effect.BOUND)
-        return replace(self, at_most=k), _PERSON // k, rule
+        return replace(self, at_most=k), replace(measuring, grid=_PERSON // k), mechanism.noise, (rule,)
 
-    def searching(self, measuring: Measuring) -> exp.Select:
-        """What the engine is asked for to find it."""
-        return measuring.new_values_sql(self.text, _NUMBERS)
+    def searching(self, measuring: Measuring) -> exp.Select | None:
+        """How many values there are for each number that may be found."""
+        return measuring.new_values_sql(self.text, _NUMBERS) if self.finds else None
 
     def statement(self, measuring: Measuring) -> exp.Select:
         """What the engine is asked for."""

@@ -30,7 +30,6 @@ from defocus.mechanisms.ranges import FoundRange
 from defocus.noise import Bits
 from defocus.tables.bias import Bias
 from defocus.tables.contribution import DEFAULT_ROWS, Bound, people_weight
-from defocus.tables.distinct_values import Distinct, FoundValues
 from defocus.tables.found_bound import EDGES, FoundBound, best_bound
 from defocus.tables.grouping_sets import GroupingSets, Layout, whole_counts
 from defocus.tables.keys import EVERYTHING, Keys, StoredKeys
@@ -123,11 +122,8 @@ class Run:
             columns[name] = [column]
         for name, aggregate in measurements.apart:
             apart = replace(measuring, grid=plan.grid_of(aggregate), chance=self.chance.of(f"column {name}"))
-            how, asked = plan.others[name], aggregate.found(ranges)
-            if isinstance(how, FoundValues) and isinstance(asked, Distinct):
-                asked, weight, rule = asked.settled(apart, how, self.bits)
-                apart, how = replace(apart, grid=weight), how.noise
-                said.append(rule)
+            asked, apart, how, rules = aggregate.found(ranges).settled(apart, plan.others[name], self.bits)
+            said += rules
             columns[name] = asked.release(name, apart, how, self.bits)
         unseen = {text for text, bounds in found.items() if not bounds.seen}
         for name, each in measurements.aggregates:
@@ -379,8 +375,9 @@ def _selects(plan: Plan, groups: Groups, *, find_keys: tuple[str, ...]) -> Itera
         yield "sum", measuring.cells_sql([split.found(ranges) for split in plan.arrangement.splits])
     for name, aggregate in plan.arrangement.apart:
         apart = replace(measuring, grid=plan.grid_of(aggregate))
-        if isinstance(aggregate, Distinct) and aggregate.finds:
-            yield f"find how many values people bring to {name}", aggregate.searching(apart)
+        search = aggregate.searching(apart)
+        if search is not None:
+            yield f"find how many values people bring to {name}", search
         yield f"compute {name}", aggregate.found(ranges).statement(apart)
 
 

@@ -16,11 +16,10 @@ import numpy.typing as npt
 from defocus.answers import AnswerColumn, PreviewColumn, Released
 from defocus.answers.columns import brief
 from defocus.mechanisms import Laplace
-from defocus.tables.aggregates import Histogram
 from defocus.tables.noise import CellNoise
 from defocus.tables.planner import Plan
 from defocus.tables.power import Design, Law, least
-from defocus.tables.reading import Reading
+from defocus.tables.reading import Reading, histogram_noise
 from defocus.tables.splits import Split
 from defocus.tables.statistics import SIZES
 
@@ -500,7 +499,7 @@ class RankTest(_Test):
         """The p-value, and how often the first group has the larger value, with its interval."""
         order = _places(answer, self.by, self.groups)
         both = np.stack([column.values[order] for column in answer.columns], axis=1)
-        noise = _apart(planned)
+        noise = histogram_noise(planned)
         draw, variance = _noise(noise, planned.grid)
         totals = both.sum(1)
         p_value, seen = self.tested(both, draw, variance)
@@ -532,7 +531,7 @@ class RankTest(_Test):
 
     def foreseen(self, columns: Sequence[PreviewColumn], planned: Plan) -> tuple[list[PreviewColumn], tuple[str, ...]]:
         """The error of counts, and the least effect that is noticed where values are spread evenly."""
-        draw, _ = _noise(_apart(planned), planned.grid)
+        draw, _ = _noise(histogram_noise(planned), planned.grid)
         slope = np.linspace(-1.0, 1.0, len(columns))
         even = np.ones(len(columns))
 
@@ -550,14 +549,6 @@ class RankTest(_Test):
             said.append(_sized(n, 2, "a superiority", size))
         column = columns[0]
         return [replace(column, name="counts", how=f"{column.how}; the test is made of these")], tuple(said)
-
-
-def _apart(planned: Plan) -> CellNoise:
-    """The noise of the one histogram of a plan."""
-    ((name, aggregate),) = planned.arrangement.apart
-    noise = planned.others[name]
-    assert isinstance(aggregate, Histogram) and isinstance(noise, CellNoise)  # noqa: S101, PT018  # what was asked
-    return noise
 
 
 def _drawn(worlds: _Floats, totals: _Floats, draw: _Draw, runs: int) -> tuple[_Floats, _Floats]:

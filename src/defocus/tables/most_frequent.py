@@ -79,7 +79,11 @@ class MostFrequent(Measured):
     def sensitivity(self, person: PersonWeight) -> None:
         """None: its mechanism takes what one person weighs."""
 
-    def mechanism(self, planned: Any, person: PersonWeight, *, chooses: bool) -> Picks:  # noqa: ARG002  # it always does
+    def plan_words(self, mechanism: Any) -> str:
+        """How it is released, in words."""
+        return f"{mechanism.number} by permute-and-flip"
+
+    def mechanism(self, planned: Any, person: PersonWeight, *, chooses: bool, search: Fraction) -> Picks:  # noqa: ARG002
         """Choices from all counts of a group."""
         most, bound = person.heaviest, person.bound
         if not self.outer and bound is not None and not bound.find and bound.per_group is not None:

@@ -12,18 +12,16 @@ from typing import TypeAlias, TypeVar, final
 
 from defocus.errors import CannotCalibrateError, InvalidParameterError, NotDeclaredError, Number
 from defocus.ledger import PlannedNoise
-from defocus.mechanisms import PartitionSelection, Quantiles, RangeFinding
+from defocus.mechanisms import PartitionSelection, RangeFinding
 from defocus.privacy import calibrate
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event, Exponential, Pure, compose
 from defocus.privacy.numbers import at_most
 from defocus.privacy.sensitivity import Sensitivity
 from defocus.privacy.units import Unit
-from defocus.tables.aggregates import Aggregate, Measured
+from defocus.tables.aggregates import Aggregate, Measured, Planned
 from defocus.tables.contribution import DEFAULT_ROWS, Bound
-from defocus.tables.distinct_values import Distinct, FoundValues
 from defocus.tables.measurement import Statement
-from defocus.tables.most_frequent import Picks
 from defocus.tables.noise import CellNoise, PersonWeight, gaussian, gaussian_event, laplace
 from defocus.tables.rows import Rows
 from defocus.tables.splits import Argument, Split
@@ -322,7 +320,7 @@ class Plan:
     findings: Mapping[str, RangeFinding]
     splits: tuple[CellNoise, ...]
     """The noise of each split; where there are several sets of groups, that of the finest which is measured."""
-    others: Mapping[str, CellNoise | FoundValues | Quantiles | Picks]
+    others: Mapping[str, Planned]
     """For each aggregate that is measured by itself, how it is released."""
     levels: tuple[tuple[CellNoise | None, ...], ...] = ()
     """Where there are several sets of groups, the noise of each split in each set; None where it is not measured."""
@@ -347,15 +345,12 @@ class Plan:
                 of_sets = [x.variance**0.5 / self.grid for x in self.levels[place] if x is not None]
                 spread = f"standard deviations {', '.join(f'{x:.3g}' for x in of_sets[:9])} rows by set, coarsest first"
             lines.append(f"{names}: {sums} in each group, with {noise.words}, {spread}")
-        for name, how in self.others.items():
-            lines.append(f"{name}: {_worded(how)}")
+        lines += [f"{name}: {each.plan_words(self.others[name])}" for name, each in self.arrangement.apart]
         return "\n".join([*lines, *(f"statement {i}: {text}" for i, text in enumerate(self.statements, 1))])
 
     def grid_of(self, aggregate: Measured) -> int:
         """What one of what an aggregate counts weighs."""
-        if isinstance(aggregate, Distinct):
-            return aggregate.grid
-        return self.grid if aggregate.counts == "rows" else self.people_grid
+        return aggregate.grid(self.grid, self.people_grid)
 
     @property
     def event(self) -> Event:
@@ -412,7 +407,7 @@ def plan(
     for_rows = epsilon * _for_contributions(arrangement, keys) if finds else Fraction(0)
     for_groups = epsilon * _CONTRIBUTIONS if placed else Fraction(0)
     for_values = epsilon * _VALUES / max(1, len(arrangement.splits) + len(arrangement.apart))
-    finding = sum(isinstance(aggregate, Distinct) and aggregate.finds for _, aggregate in arrangement.apart)
+    finding = sum(aggregate.finds for _, aggregate in arrangement.apart)
     searched = for_rows + for_groups + finding * for_values
     left = (epsilon - searched) * (1 if keys is not None else 1 - _KEYS)
     tasks = _tasks(arrangement, person, {name: float(weight) for name, weight in weights.items()}, epsilon, levels)
@@ -455,14 +450,6 @@ def _leveled(noises: Noises, split: int, number: int) -> tuple[CellNoise | None,
     """The noise of one division of rows in each set of groups."""
     found = [noises.planned.get(("split", split * number + level)) for level in range(number)]
     return tuple(noise if isinstance(noise, CellNoise) else None for noise in found)
-
-
-def _worded(how: CellNoise | FoundValues | Quantiles | Picks) -> str:
-    if isinstance(how, FoundValues):
-        return f"{how.words}, for as many values of one person as permute-and-flip chooses"
-    if isinstance(how, Quantiles):
-        return f"quantiles by {how.method}"
-    return how.words if isinstance(how, CellNoise) else f"{how.number} by permute-and-flip"
 
 
 def _for_contributions(arrangement: MeasurementPlan, keys: int | None) -> Fraction:
@@ -579,19 +566,13 @@ def _in_sets(
 
 def _others(
     arrangement: MeasurementPlan, person: PersonWeight, noises: Noises, choosing: Collection[Key], for_values: Fraction
-) -> dict[str, CellNoise | FoundValues | Quantiles | Picks]:
+) -> dict[str, Planned]:
     """How each aggregate that is measured by itself is released."""
-    others: dict[str, CellNoise | FoundValues | Quantiles | Picks] = {}
+    others: dict[str, Planned] = {}
     for name, aggregate in arrangement.apart:
         key, sensitivity = ("column", name), aggregate.sensitivity(person)
-        if sensitivity is None:
-            others[name] = aggregate.mechanism(noises.epsilon(key), person, chooses=key in choosing)
-            continue
-        noise = noises.noise(key, sensitivity)
-        if isinstance(aggregate, Distinct) and aggregate.finds:
-            others[name] = FoundValues.of(noise, for_values, person)
-        else:
-            others[name] = aggregate.mechanism(noise, person, chooses=key in choosing)
+        planned = noises.epsilon(key) if sensitivity is None else noises.noise(key, sensitivity)
+        others[name] = aggregate.mechanism(planned, person, chooses=key in choosing, search=for_values)
     return others
 
 

@@ -23,7 +23,6 @@ from defocus.tables.answers import answered, from_record, to_record
 from defocus.tables.bias import Bias
 from defocus.tables.contribution import DEFAULT_ROWS, Bound
 from defocus.tables.display import groups_words, question_page
-from defocus.tables.distinct_values import FoundValues
 from defocus.tables.execution import Run, rehearse, statements
 from defocus.tables.grouping_sets import ALL, GroupingSets, Layout
 from defocus.tables.keys import Keys, StoredKeys, in_memory
@@ -397,9 +396,7 @@ class Query:
         }
         said += [Rule(text, effect) for text, effect in clipped.items()]
         apart = (
-            aggregate.rule(rows.unit)
-            for name, aggregate in self.arrangement.apart
-            if not (found and isinstance(plan.others[name], FoundValues))
+            aggregate.rule(rows.unit) for _, aggregate in self.arrangement.apart if not (found and aggregate.finds)
         )
         said += [rule for rule in apart if rule is not None]
         searched = () if found else plan.findings  # a release says what was found

@@ -4,9 +4,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from defocus.answers import PreviewColumn, Released
+from defocus.tables.noise import CellNoise
 from defocus.tables.planner import Plan
 
-__all__ = ["Reading"]
+__all__ = ["Reading", "histogram_noise"]
 
 
 class Reading(ABC):
@@ -31,3 +32,10 @@ class Reading(ABC):
     @abstractmethod
     def foreseen(self, columns: Sequence[PreviewColumn], planned: Plan) -> tuple[list[PreviewColumn], tuple[str, ...]]:
         """What is known about its columns beforehand, from what is known about the numbers; and more in sentences."""
+
+
+def histogram_noise(planned: Plan) -> CellNoise:
+    """The noise of the one histogram of a plan."""
+    (noise,) = planned.others.values()
+    assert isinstance(noise, CellNoise)  # noqa: S101  # what a histogram has
+    return noise

@@ -9,11 +9,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from defocus.answers import AnswerColumn, PreviewColumn, Released
-from defocus.tables.aggregates import Histogram
 from defocus.tables.most_frequent import segments
-from defocus.tables.noise import CellNoise
 from defocus.tables.planner import Plan
-from defocus.tables.reading import Reading
+from defocus.tables.reading import Reading, histogram_noise
 from defocus.tables.statistics import SIZES
 
 __all__ = ["Curve", "Survival", "kaplan_meier"]
@@ -129,7 +127,7 @@ class Survival(Reading):
             curves.append(curve)
             names.append(name)
             notes.append(self._median(curve, name))
-        how = f"Kaplan–Meier, by steps, from a histogram with {_noise(planned).words}, made monotone"
+        how = f"Kaplan–Meier, by steps, from a histogram with {histogram_noise(planned).words}, made monotone"
         both = f"{how}; the interval holds the noise and the choice of people"
         parts = {part: np.concatenate([getattr(each, part) for each in curves]) for part in Curve.__slots__}
         ends = parts["low"], parts["high"]
@@ -164,7 +162,7 @@ class Survival(Reading):
             half = float(curve.high[-1] - curve.low[-1]) / 2
             by_size.append((n, float(curve.noise[-1]), half))
         within = "what it stays within holds the choice of people, where half survive and nobody is censored"
-        how = f"Kaplan–Meier at the horizon, {_noise(planned).words}; {within}"
+        how = f"Kaplan–Meier at the horizon, {histogram_noise(planned).words}; {within}"
         return [PreviewColumn("survival", how, by_size=tuple(by_size))], ()
 
     def _median(self, curve: Curve, group: object) -> str:
@@ -187,13 +185,6 @@ class Survival(Reading):
 _SAMPLING = "standard error of the survival by the choice of people, by Greenwood's formula"
 
 
-def _noise(planned: Plan) -> CellNoise:
-    ((name, aggregate),) = planned.arrangement.apart
-    noise = planned.others[name]
-    assert isinstance(aggregate, Histogram) and isinstance(noise, CellNoise)  # noqa: S101, PT018  # what was asked
-    return noise
-
-
 def _variance(planned: Plan) -> float:
     """The variance of the noise of one cell, in rows."""
-    return float(_noise(planned).variance) / float(planned.grid) ** 2
+    return float(histogram_noise(planned).variance) / float(planned.grid) ** 2

@@ -81,17 +81,14 @@ class Top(Reading):
 
     def read(self, answer: Released, planned: Plan) -> Released:
         """The values that are most frequent, with their ranks, and their noisy counts where these were released."""
-        (found,), how = answer.columns, planned.others.get("count")
+        (found,), picks = answer.columns, _picks(planned)
         table = pa.table(dict(answer.keys))
-        order = found.values if isinstance(how, Picks) else -found.values
+        order = -found.values if picks is None else found.values
         places, ranks = _first(segments(table, len(self.by) - 1), order, self.number)
         shown = found.taken(np.array(places, np.int64))
-        if isinstance(how, Picks):
-            unknown = np.full(len(places), np.nan)
-            shown = replace(shown, values=unknown)
-            processing: tuple[str, ...] = ()
-        else:
-            processing = (f"the {self.number} with the largest noisy count kept, in that order; {PICKED}",)
+        processing: tuple[str, ...] = (f"the {self.number} with the largest noisy count kept, in that order; {PICKED}",)
+        if picks is not None:
+            shown, processing = replace(shown, values=np.full(len(places), np.nan)), ()
         keys = {name: values.take(pa.array(places, pa.int64())) for name, values in answer.keys.items()}
         value = keys.pop(self.by[-1])
         keys |= {"rank": pa.array(ranks, pa.int64()), self.by[-1]: value}
@@ -102,7 +99,7 @@ class Top(Reading):
             processing=processing,
             notes=(*answer.notes, *self._said(planned)),
             things=("value", "values"),
-            threshold=None if isinstance(how, Picks) else answer.threshold,
+            threshold=answer.threshold if picks is None else None,
         )
 
     def foreseen(self, columns: Sequence[PreviewColumn], planned: Plan) -> tuple[list[PreviewColumn], tuple[str, ...]]:
@@ -112,14 +109,20 @@ class Top(Reading):
     def _said(self, planned: Plan) -> tuple[str, ...]:
         if self.candidates is None or planned.contributions is not None:
             return ()
-        how = planned.others.get("count")
-        if isinstance(how, Picks):
-            rows = _chosen(how, self.candidates) / planned.grid
+        picks = _picks(planned)
+        if picks is not None:
+            rows = _chosen(picks, self.candidates) / planned.grid
         else:
             rows = _counted(planned.splits[0].law(np.array([1.0, -1.0]), planned.grid), self.candidates, self.number)
         each = " of a group" if self.by[:-1] else ""
         left_out = f"no value{each} that is left out has more than {brief(rows)} rows more than one"
         return (f"with 95 % probability, {left_out} that is shown in its place",)
+
+
+def _picks(planned: Plan) -> Picks | None:
+    """How values are chosen; None where they are counted."""
+    how = planned.others.get("count")
+    return how if isinstance(how, Picks) else None
 
 
 def _first(

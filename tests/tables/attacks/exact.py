@@ -13,12 +13,12 @@ from tests.tables.reference import Row
 from tests.tables.worlds import rows_of
 
 from defocus.ledger import Ledger
-from defocus.mechanisms import Gaussian, Quantiles, RangeFinding
+from defocus.mechanisms import Gaussian
 from defocus.privacy.budgets import Budget
 from defocus.privacy.units import rows, user
+from defocus.tables.aggregates import Planned
 from defocus.tables.distinct_values import FoundValues
 from defocus.tables.measurement import Measuring
-from defocus.tables.most_frequent import Picks
 from defocus.tables.noise import CellNoise
 from defocus.tables.planner import Plan
 from defocus.tables.query import Query
@@ -54,15 +54,13 @@ def exact(query: Query, plan: Plan, key: str = "k") -> dict[str, Vector]:
     return {name: vector.ravel() for name, vector in found.items()}
 
 
-def noises(plan: Plan) -> dict[str, CellNoise | FoundValues | Quantiles | Picks | RangeFinding]:
+def noises(plan: Plan) -> dict[str, Planned]:
     """The noise or choice of each of these vectors."""
     bounds = {f"bounds of {text}": finding for text, finding in plan.findings.items()}
     return {f"split {i}": each for i, each in enumerate(plan.splits)} | dict(plan.others) | bounds
 
 
-def moved(
-    noise: CellNoise | FoundValues | Quantiles | Picks | RangeFinding, change: Vector
-) -> tuple[Fraction, Fraction]:
+def moved(noise: Planned, change: Vector) -> tuple[Fraction, Fraction]:
     """How far a vector moved, and how far it may move: squared, in the norm that is charged for."""
     steps = [int(step) for step in change]
     noise = noise.noise if isinstance(noise, FoundValues) else noise
