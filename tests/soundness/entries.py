@@ -133,6 +133,8 @@ _ESTIMATORS = (
 
 DRIVEN: Mapping[str, str] = {
     "synthesis.Synthesiser": "test_tables: synthetic data",
+    "synthesis.PeopleSynthesiser": "test_tables: synthetic people",
+    "synthesis.synthesise_people": "test_tables: synthetic people",
     "synthesis.synthesise": "test_tables: synthetic data",
     "tables.open": "test_tables: every way to open",
     "tables.Table": "test_tables",
@@ -220,6 +222,8 @@ PUBLIC: Mapping[str, str] = {
     "tables.Written": _RELEASED,
     "tables.Cube": "made by Table.cube of public facts",
     "synthesis.Generator": _RELEASED,
+    "synthesis.PeopleGenerator": _RELEASED,
+    "synthesis.Combined": _RELEASED,
     "synthesis.Synthesiser.preview": _FACTS,
     "tables.Examples": "made by Table.examples of public facts",
     "tables.Grouped": "made by Table.group_by of public facts",

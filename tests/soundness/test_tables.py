@@ -358,8 +358,16 @@ def synthetic_data(table: Any) -> Any:
     return [repr(wanted), preview, made.explain(), made.quality, made.to_json(), made.sample(20).schema]
 
 
+def synthetic_people(table: Any) -> Any:
+    facts = {"k": ["a", "b"], "x": (0, 1), "n": (0, 5)}
+    wanted = synthesis.PeopleSynthesiser(table.bound(rows=2), "n", ["k"], columns=facts, only=["x", "n"])
+    preview = str(wanted.preview(epsilon=3, delta=1e-4))
+    made = wanted.fit(epsilon=3, delta=1e-4)
+    return [repr(wanted), preview, made.explain(), made.quality, made.to_json(), made.sample(9).schema]
+
+
 QUESTIONS = (
-    synthetic_data,
+    synthetic_data, synthetic_people,
     all_aggregates, all_aggregates_with_gaussian_noise, found_groups, groups_by_every_kind, in_files, found_bounds,
     a_found_bound, people_in_found_numbers_of_groups, a_bound_by_sampling, a_cube, several_sets, a_hierarchy,
     the_most_frequent, hypotheses, a_survival_curve, models, sql, joins, features_of_a_person, remaining, a_request,
@@ -367,7 +375,14 @@ QUESTIONS = (
 )  # fmt: skip
 
 
-LONG = (found_bounds, all_aggregates_with_gaussian_noise, groups_by_every_kind, features_of_a_person, a_report)
+LONG = (
+    synthetic_people,
+    found_bounds,
+    all_aggregates_with_gaussian_noise,
+    groups_by_every_kind,
+    features_of_a_person,
+    a_report,
+)
 
 
 @pytest.mark.parametrize(

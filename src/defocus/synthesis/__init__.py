@@ -1,11 +1,22 @@
 """Floor 8: synthetic data. Records fitted to noisy marginals of a private table, for one charge.
 
 >>> from defocus import synthesis
->>> sorted(synthesis.__all__)
-['Generator', 'Synthesiser', 'synthesise']
+>>> sorted(name for name in synthesis.__all__ if name.startswith("synth"))
+['synthesise', 'synthesise_people']
 """
 
 from defocus.synthesis.generator import Generator
+from defocus.synthesis.noise_aware import Combined, combine
+from defocus.synthesis.people import PeopleGenerator, PeopleSynthesiser, synthesise_people
 from defocus.synthesis.synthesiser import Synthesiser, synthesise
 
-__all__ = ["Generator", "Synthesiser", "synthesise"]
+__all__ = [
+    "Combined",
+    "Generator",
+    "PeopleGenerator",
+    "PeopleSynthesiser",
+    "Synthesiser",
+    "combine",
+    "synthesise",
+    "synthesise_people",
+]

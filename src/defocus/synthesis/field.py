@@ -213,6 +213,23 @@ class MarkovField:
             pull = _SOFT * (_HARD / _SOFT) ** (sweep / max(1, sweeps - 1))
             self._swept(self._potentials(), pull=pull, excess=excess)
 
+    def drawn(self, times: int, sweeps: int) -> Codes:
+        """Records from the law of the potentials, so many times as many; after these sweeps they are apart again."""
+        return self.given(np.tile(self.records, (times, 1)), (), sweeps)
+
+    def given(self, records: Codes, held: Sequence[int], sweeps: int) -> Codes:
+        """Records from the law of the potentials, given the columns ``held``, which come after all others.
+
+        A sweep draws the columns of a record in their order, so those before the held ones see these as they are.
+        """
+        kept, number = records[:, list(held)].copy(), self.number
+        own, self.records, self.number = self.records, np.ascontiguousarray(records, np.int32), len(records)
+        for _ in range(sweeps):
+            self._swept(self._potentials(), pull=0.0)
+            self.records[:, list(held)] = kept
+        made, self.records, self.number = self.records, own, number
+        return made
+
     def _excess(self) -> tuple[Any, Any]:
         """Counts minus targets, in the layout of the potentials."""
         sizes = self.sizes.tolist()

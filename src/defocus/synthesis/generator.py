@@ -5,7 +5,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
 from typing import Any, final
@@ -20,7 +20,7 @@ from defocus.answers.page import document
 from defocus.engines.schema import Column, Schema
 from defocus.engines.sources import source
 from defocus.engines.syntax import column
-from defocus.errors import InvalidParameterError, SourceError, whole
+from defocus.errors import InvalidParameterError, SourceError, count, whole
 from defocus.ledger import Receipt
 from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
@@ -29,11 +29,12 @@ from defocus.privacy.html import html_table
 from defocus.synthesis.domains import Domain
 from defocus.synthesis.field import quota
 from defocus.synthesis.measurement import Fitted, pairs_of
+from defocus.synthesis.noise_aware import Combined, combine, redrawn
 from defocus.synthesis.targets import Noisy
 from defocus.tables.examples import TYPES
 from defocus.tables.rows import Rows
 
-__all__ = ["HOLDS", "Generator", "conditioned", "seeded"]
+__all__ = ["HOLDS", "Generator", "codes_within", "conditioned", "seeded"]
 
 _FORMAT = "defocus synthetic data 1"
 _TRIES = 20
@@ -112,6 +113,28 @@ class Generator:
             )
         chosen = np.arange(number) if there >= number else _dealt(there, number, random)
         return pa.concat_tables(kept).take(pa.array(random.permutation(chosen))).cast(kinds)
+
+    def draws(self, number: int = 20, *, bits: Bits | None = None) -> Iterator[pa.Table]:
+        """Several noise-aware tables, for :func:`combine`: each as if the release had drawn other noise and people.
+
+        See :mod:`defocus.synthesis.noise_aware`. Up to four times as many rows as there are records in each.
+        """
+        chance = bits_of(bits)
+        for fitted in redrawn(self.fitted, count("number", number), seeded(chance)):
+            yield replace(self, fitted=fitted).sample(bits=chance)
+
+    def infer(
+        self, analysis: Callable[[pa.Table], tuple[Any, Any]], *, number: int = 20, bits: Bits | None = None
+    ) -> Combined:
+        """What an analysis finds, with errors that know about the noise and about drawing rows.
+
+        Args:
+            analysis: a function of a synthetic table to ``(estimates, variances)``, as if the table were real.
+            number: how many tables are drawn and analysed.
+            bits: where randomness comes from.
+        """
+        found = [analysis(table) for table in self.draws(number, bits=bits)]
+        return combine([np.atleast_1d(own[0]) for own in found], [np.atleast_1d(own[1]) for own in found])
 
     @property
     def quality(self) -> pa.Table:
@@ -266,14 +289,8 @@ class Generator:
         """Values for the records at these places: bins become codes by noisy shares, and codes values."""
         columns = {}
         for i, domain in enumerate(self.domains):
-            bins, within, own = self.fitted.bins[i], self.fitted.within[i], self.fitted.records[places, i]
-            codes = np.zeros(len(places), np.int64)
-            order = np.argsort(own, kind="stable")
-            ends = np.searchsorted(own[order], np.arange(int(bins.max()) + 2))
-            for one in range(int(bins.max()) + 1):
-                chosen, inside = order[ends[one] : ends[one + 1]], np.flatnonzero(bins == one)
-                if len(chosen):
-                    codes[chosen] = inside[random.permutation(quota(within[inside] + 1e-9, len(chosen), random))]
+            fitted = self.fitted
+            codes = codes_within(fitted.bins[i], fitted.within[i], fitted.records[places, i], random)
             columns[domain.name] = domain.decode(codes, random.random(len(codes)))
         return pa.table(columns)
 
@@ -285,6 +302,20 @@ class Generator:
             p, q = p / max(p.sum(), 1e-9), q / max(q.sum(), 1e-9)
             middle = (p + q) / 2
             yield float(sum(_relative_entropy(own, middle) for own in (p, q)) / 2)
+
+
+def codes_within(
+    bins: NDArray[np.int64], within: NDArray[np.float64], own: NDArray[Any], random: np.random.Generator
+) -> NDArray[np.int64]:
+    """A code for each bin of a column, by how many records have each code of the bin."""
+    codes = np.zeros(len(own), np.int64)
+    order = np.argsort(own, kind="stable")
+    ends = np.searchsorted(own[order], np.arange(int(bins.max()) + 2))
+    for one in range(int(bins.max()) + 1):
+        chosen, inside = order[ends[one] : ends[one + 1]], np.flatnonzero(bins == one)
+        if len(chosen):
+            codes[chosen] = inside[random.permutation(quota(within[inside] + 1e-9, len(chosen), random))]
+    return codes
 
 
 def seeded(bits: Bits | None) -> np.random.Generator:

@@ -428,5 +428,5 @@ def synthesise(
     (True, True)
     >>> table.close(); home.cleanup()
     """
-    wanted = Synthesiser(table, columns or {}, only, constraints, computed or {}, rows, method, focus)
-    return wanted.fit(epsilon=epsilon, delta=delta, accept=accept, purpose=purpose, who=who, request=request, bits=bits)
+    made = Synthesiser(table, columns or {}, only, constraints, computed or {}, rows, method, focus)
+    return made.fit(epsilon=epsilon, delta=delta, accept=accept, purpose=purpose, who=who, request=request, bits=bits)

@@ -402,6 +402,8 @@ class Table:
     def synthesise(self, *, epsilon: Number, delta: Number | None = None, **asked: Any) -> Any:
         """Synthetic rows of this table: :func:`defocus.synthesis.synthesise`, which says what else may be asked.
 
+        With ``order=``, people with all their rows: :func:`defocus.synthesis.synthesise_people`.
+
         >>> import tempfile
         >>> import pyarrow as pa
         >>> import defocus as dp
@@ -415,7 +417,8 @@ class Table:
         >>> home.cleanup()
         """
         room = import_module("defocus.synthesis")  # a floor above this one, which is loaded when it is asked for
-        return room.synthesise(self, epsilon=epsilon, delta=delta, **asked)
+        make = room.synthesise_people if "order" in asked else room.synthesise
+        return make(self, epsilon=epsilon, delta=delta, **asked)
 
     def sql_query(
         self,

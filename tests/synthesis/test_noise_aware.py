@@ -1,0 +1,69 @@
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import defocus as dp
+from defocus.errors import InvalidParameterError
+from defocus.noise.testing import seeded
+from defocus.synthesis import combine
+from defocus.synthesis.measurement import Fitted
+from defocus.synthesis.noise_aware import redrawn
+from defocus.synthesis.targets import Noisy
+
+
+@pytest.mark.parametrize("noise", [0.0, 1.0, 4.0])
+def test_intervals_of_twenty_draws_hold_the_truth_as_often_as_they_say(noise: float) -> None:
+    """The law of the draws itself: noise beside sampling, and rows four times as many."""
+    rng, trials, draws = np.random.default_rng(1), 4000, 20
+    known = rng.normal(0, np.sqrt(1 + noise), trials)
+    tables = known + rng.normal(0, np.sqrt(1 + noise), (draws, trials)) + rng.normal(0, 0.5, (draws, trials))
+    low, high = combine(tables, np.full((draws, trials), 0.25)).interval()
+    assert 0.93 < ((low <= 0) & (high >= 0)).mean() < 0.97
+    naive = np.abs(tables[0]) < 1.96 * 0.5
+    assert naive.mean() < 0.55
+
+
+def test_draws_vary_by_noise_and_by_sampling() -> None:
+    """One column of two values: the share varies by what is known exactly."""
+    n, sigma = 900, 25.0
+    records = np.repeat([[0], [1]], [300, 600], axis=0).astype(np.int32)
+    plain = (np.array([0, 1]),)
+    margin = Noisy(np.array([300.0, 600.0]), sigma)
+    made = Fitted(records, plain, (np.ones(2),), (margin,), {}, float(n), Noisy(np.zeros(1), 0.1), ((0,),))
+    shares = [one.records.mean() for one in redrawn(made, 300, np.random.default_rng(0))]
+    sampling, noise, rows = 2 / 9 / n, sigma**2 / 2 / n**2, 2 / 9 / (4 * n)
+    assert np.mean(shares) == pytest.approx(2 / 3, abs=0.01)
+    assert np.var(shares) == pytest.approx(sampling + noise + rows, rel=0.25)
+
+
+@pytest.mark.slow
+def test_an_analysis_of_a_generator_has_an_interval(tmp_path: Any) -> None:
+    rng = np.random.default_rng(2)
+    age = rng.integers(0, 3, 2000)
+    data = pa.table({"age": age, "sick": rng.random(2000) < 0.2 + 0.2 * age})
+    how = {"unit": dp.rows(), "budget": dp.Budget(9, 1e-4), "ledger": tmp_path / "a", "name": "v"}
+    with dp.open(data, columns={"age": [0, 1, 2]}, **how) as table:
+        made = table.synthesise(epsilon=2, delta=1e-6, focus=[("age", "sick")], bits=seeded(1))
+
+    def slope(rows: pa.Table) -> tuple[float, float]:
+        frame = rows.drop_null().to_pandas()
+        x, y = frame.age.to_numpy(float), frame.sick.to_numpy(float)
+        x = x - x.mean()
+        found = (x @ y) / (x @ x)
+        rest = y - y.mean() - found * x
+        return found, (rest @ rest) / len(x) / (x @ x)
+
+    found = made.infer(slope, number=20, bits=seeded(3))
+    low, high = found.interval(0.999)
+    assert low[0] < 0.2 < high[0]
+    assert 0.008 < found.error[0] < 0.06  # of 2000 real rows alone it would be 0.013
+
+
+def test_what_cannot_be_combined_is_refused() -> None:
+    for wrong in (([1.0], [0.1]), ([1.0, 2.0], [0.1]), ([1.0, 2.0], [0.1, -1.0])):
+        with pytest.raises(InvalidParameterError, match="cannot be combined"):
+            combine(*wrong)
+    same = combine([1.0, 1.0], [0.0, 0.0])
+    assert same.error.tolist() == [0.0]
