@@ -1,14 +1,12 @@
-"""The engine: what a place that computes on tables must promise, and calls that can be interrupted.
-
-What a place that computes on tables must promise.
-"""
+"""The engine: what a place that computes on tables must promise, and calls that can be interrupted."""
 
 import contextlib
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
@@ -22,11 +20,12 @@ from defocus.errors import DefocusError, EngineError
 __all__ = [
     "BLOCK",
     "Blocks",
+    "Blockwise",
     "Engine",
     "Grouping",
+    "WholeResults",
     "integers",
     "interruptible",
-    "not_in_blocks",
     "quietly",
     "watched",
     "written_blocks",
@@ -49,6 +48,20 @@ class Blocks(Protocol):
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """What is written instead of the batches, one by one."""
         ...
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Blockwise:
+    """A result that may be too large for memory: ``grouping`` over the rows, passed through ``blocks``.
+
+    No two of its rows agree in the columns ``by``.
+    """
+
+    rows: exp.Select
+    grouping: Grouping
+    by: Sequence[str]
+    blocks: Blocks
 
 
 class Engine(Protocol):
@@ -122,24 +135,15 @@ class Engine(Protocol):
         """Compute; ``progress`` is called now and then with a percentage."""
         ...
 
-    def store(
-        self,
-        rows: exp.Select,
-        grouping: Grouping,
-        by: Sequence[str],
-        blocks: Blocks,
-        folder: Path,
-        *,
-        progress: Callable[[float], None] | None = None,
-    ) -> None:
-        """Compute ``grouping`` over the rows, pass the result through ``blocks``, and write Parquet to a new folder.
+    def store(self, result: Blockwise, folder: Path, *, progress: Callable[[float], None] | None = None) -> None:
+        """Compute a result, pass it through its blocks, and write Parquet to a new folder.
 
         Guarantee:
-            Each row of the result goes through ``blocks`` in one block, in the order of the columns ``by``, of which no
-            two rows agree. How many files there are, and which rows are in which of them and in which order, depends on
-            these columns and on settings alone, never on the others nor on what the rows were computed from. Nothing
-            but blocks is in memory here. What is computed anew, since a machine was lost or was slow, is the same
-            result in the same blocks unless the rows have changed.
+            Each row of the result goes through ``blocks`` in one block, in the order of the columns ``by``. How many
+            files there are, and which rows are in which of them and in which order, depends on these columns and on
+            settings alone, never on the others nor on what the rows were computed from. Nothing but blocks is in memory
+            here. What is computed anew, since a machine was lost or was slow, is the same result in the same blocks
+            unless the rows have changed.
         """
         ...
 
@@ -202,12 +206,22 @@ def integers(column: Any) -> npt.NDArray[np.int64]:
     return np.asarray(whole.to_numpy(), dtype=np.int64)
 
 
-def not_in_blocks(engine: str) -> EngineError:
-    """Why an engine does not write answers to files."""
-    return EngineError(
-        f"{engine} gives its results as a whole, so none is written in blocks.",
-        fix="ask with release(…); or export the table to Parquet, and open that.",
-    )
+class WholeResults:
+    """An engine whose results come as a whole, so that none is written in blocks."""
+
+    name: str
+
+    def store(self, result: Blockwise, folder: Path, *, progress: Callable[[float], None] | None = None) -> None:
+        """Not here."""
+        del result, folder, progress
+        self.check_store()
+
+    def check_store(self) -> None:
+        """Refuse it, before anything is charged."""
+        raise EngineError(
+            f"{self.name} gives its results as a whole, so none is written in blocks.",
+            fix="ask with release(…); or export the table to Parquet, and open that.",
+        )
 
 
 def written_blocks(batches: Iterable[pa.RecordBatch], blocks: Blocks, folder: Path) -> None:

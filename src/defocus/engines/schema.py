@@ -20,12 +20,14 @@ from functools import cache
 from typing import Any, TypeAlias, final
 
 import duckdb
+import pyarrow as pa
 from sqlglot import exp
 
 from defocus.errors import InvalidParameterError, Number, SourceError, UnknownColumnError, WrongKindError, finite
 from defocus.noise import system
 
 __all__ = [
+    "ARROW",
     "CANONICAL",
     "CLOCK",
     "DATE",
@@ -85,6 +87,15 @@ class Kind(StrEnum):
         return self not in {Kind.NUMBER, Kind.OTHER}
 
 
+ARROW = {
+    Kind.BOOLEAN: pa.bool_(),
+    Kind.INTEGER: pa.int64(),
+    Kind.NUMBER: pa.float64(),
+    Kind.TEXT: pa.string(),
+    Kind.DATE: pa.date32(),
+    Kind.TIMESTAMP: pa.timestamp("us"),
+}
+"""What a column of each kind is in Arrow, whichever engine reads it."""
 CANONICAL = {
     Kind.BOOLEAN: "BOOLEAN",
     Kind.INTEGER: "BIGINT",

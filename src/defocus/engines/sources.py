@@ -63,19 +63,22 @@ def engine_for(
     return DuckDbEngine(files=files, attached=attached, memory=memory, threads=threads)
 
 
+def _apart(fix: str) -> SourceError:
+    return SourceError("These tables live in different places, and rows do not travel between them.", fix=fix)
+
+
+def _not_here(where: str, instead: str) -> SourceError:
+    message = f"memory= and threads= are for an engine in this process, but {where}."
+    return SourceError(message, fix=f"leave them out; {instead}.")
+
+
 def _server(origins: Sequence[Origin], memory: str | None, threads: int | None) -> PostgreSqlEngine | MariaDbEngine:
     addresses = {one.address for one in origins}
     (address, *others) = addresses
     if address is None or others:
-        raise SourceError(
-            "These tables live in different places, and rows do not travel between them.",
-            fix="bring both tables into one database of one server, or export both to Parquet.",
-        )
+        raise _apart("bring both tables into one database of one server, or export both to Parquet.")
     if memory is not None or threads is not None:
-        raise SourceError(
-            "memory= and threads= are for an engine in this process, but this table is in a server.",
-            fix="leave them out; a server has its own settings, such as work_mem and sort_buffer_size.",
-        )
+        raise _not_here("this table is in a server", "a server has its own settings, such as work_mem")
     return MariaDbEngine(address) if is_mariadb(address) else PostgreSqlEngine(address)
 
 
@@ -83,15 +86,9 @@ def _spark(
     origins: Sequence[Origin], memory: str | None, threads: int | None, progress: Callable[[float], None] | None
 ) -> SparkEngine:
     if any(one.connection is not None or one.database is not None or one.address is not None for one in origins):
-        raise SourceError(
-            "These tables live in different places, and rows do not travel between them.",
-            fix="export the table of the database to Parquet, and let Spark read that.",
-        )
+        raise _apart("export the table of the database to Parquet, and let Spark read that.")
     if memory is not None or threads is not None:
-        raise SourceError(
-            "memory= and threads= are for an engine in this process, but Spark is set where it is started.",
-            fix="leave them out; set spark.executor.memory, spark.executor.cores and spark.sql.shuffle.partitions.",
-        )
+        raise _not_here("Spark is set where it is started", "set spark.executor.memory and spark.executor.cores there")
     frames = [one.spark.sparkSession for one in origins if one.spark is not None]
     given = [*frames, *(one.engine for one in origins if is_session(one.engine))]
     named = {one.engine for one in origins if isinstance(one.engine, str)}

@@ -15,20 +15,23 @@ from typing import Any, TypeAlias, final
 import sqlglot
 from sqlglot import exp
 
-from defocus.errors import Number
+from defocus.errors import EngineError, Number
 
 __all__ = [
     "BIGINT",
     "DOUBLE",
     "FLOAT",
     "INTEGER",
+    "MOMENTS",
     "NUMERIC",
     "OTHER",
     "TEXT",
     "TEXT_TYPES",
     "Filler",
     "Kinds",
+    "Reader",
     "Rule",
+    "arithmetic",
     "column",
     "constant",
     "decimal",
@@ -43,8 +46,10 @@ __all__ = [
     "mild",
     "named",
     "native",
+    "numbered",
     "over",
     "quoted",
+    "readers",
     "rows_of",
     "sub",
     "typed",
@@ -54,6 +59,7 @@ __all__ = [
 
 
 BIGINT, DOUBLE, TEXT = exp.DataType.Type.BIGINT, exp.DataType.Type.DOUBLE, exp.DataType.Type.TEXT
+MOMENTS = frozenset({exp.DataType.Type.TIMESTAMP, exp.DataType.Type.TIMESTAMPNTZ, exp.DataType.Type.DATETIME})
 
 
 def quoted(name: str) -> exp.Identifier:
@@ -376,3 +382,41 @@ def _common(kinds: Iterable[str]) -> str:
     if FLOAT in distinct and distinct <= {FLOAT, INTEGER, OTHER}:
         return FLOAT
     return distinct.pop() if len(distinct) == 1 else (OTHER if distinct else _NULL)
+
+
+Reader: TypeAlias = Callable[[exp.Expression], exp.Expression]
+"""What a text says, as a value of another type; NULL where it says none."""
+
+
+def readers(*, integer: Reader, number: Reader, boolean: Reader, date: Reader, timestamp: Reader) -> dict[Any, Reader]:
+    """How a database reads each type from a text."""
+    type_ = exp.DataType.Type
+    others = {type_.BIGINT: integer, type_.DOUBLE: number, type_.BOOLEAN: boolean, type_.DATE: date}
+    return {**others, **dict.fromkeys(MOMENTS, timestamp)}
+
+
+def arithmetic(
+    engine: str, on_floats: Callable[[Any], exp.Expression], on_mild: Callable[[Any], exp.Expression]
+) -> Rule:
+    """An operation with an own way on floats, and on those that cannot overflow, which on integers is the same."""
+
+    def rule(node: Any, kinds: Kinds) -> exp.Expression:
+        both = {*kinds["this"], *kinds["expression"]}
+        if FLOAT in both:
+            return on_mild(node) if is_mild(node) else on_floats(node)
+        if both <= {INTEGER}:
+            return exp.Paren(this=node)
+        raise EngineError(
+            f"A part of the question mixes numbers in a way that {engine} is not known to compute alike.",
+            fix="report the question that was asked.",
+        )
+
+    return rule
+
+
+def numbered(node: exp.Window, _: Kinds) -> exp.Expression:
+    """Rows that are numbered in no order: some databases want one, and what all rows of a partition share is none."""
+    if isinstance(node.this, exp.RowNumber) and node.args.get("order") is None:
+        shared = [exp.Ordered(this=one.copy(), nulls_first=True) for one in node.args["partition_by"]]
+        node.set("order", exp.Order(expressions=shared))
+    return node

@@ -12,19 +12,30 @@ connection become one that can only read: give it a user who can do nothing else
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, final
 
 import pyarrow as pa
 from sqlglot import ErrorLevel, exp
 from sqlglot.errors import UnsupportedError
 
-from defocus.engines.engine import Blocks, Grouping, not_in_blocks, quietly
+from defocus.engines.engine import WholeResults, quietly
 from defocus.engines.kinds import Columns, kind_of, noted, output
-from defocus.engines.schema import CANONICAL, Column, Kind, Schema, of_kind, unique
-from defocus.engines.syntax import Filler, Kinds, Rule, constant, is_mild, is_native, lower, native, quoted, rows_of
+from defocus.engines.schema import ARROW, CANONICAL, Column, Kind, Schema, of_kind, unique
+from defocus.engines.syntax import (
+    Filler,
+    Kinds,
+    Rule,
+    constant,
+    is_mild,
+    is_native,
+    lower,
+    native,
+    numbered,
+    quoted,
+    rows_of,
+)
 from defocus.engines.views import Names, refused
 from defocus.errors import EngineError, SourceError
 
@@ -135,13 +146,6 @@ def _rules(words: Words) -> dict[type[exp.Expression], Rule]:  # noqa: C901  # o
         compared = sign(this=node.this.copy(), expression=node.expressions[0].copy())
         return exp.Case(ifs=[exp.If(this=compared, true=node.this)], default=node.expressions[0])
 
-    def window(node: exp.Window, _: Kinds) -> exp.Expression:
-        """Rows that are numbered in no order: some want one, and what all rows of a partition share is none."""
-        if isinstance(node.this, exp.RowNumber) and node.args.get("order") is None:
-            shared = [exp.Ordered(this=one.copy(), nulls_first=True) for one in node.args["partition_by"]]
-            node.set("order", exp.Order(expressions=shared))
-        return node
-
     def is_null(node: exp.Is, _: Kinds) -> exp.Expression:
         if not isinstance(node.expression, exp.Null):
             raise _refusal(words, "IS TRUE")
@@ -152,7 +156,7 @@ def _rules(words: Words) -> dict[type[exp.Expression], Rule]:  # noqa: C901  # o
         exp.Nullif: nullif,
         exp.Least: extreme,
         exp.Greatest: extreme,
-        exp.Window: window,
+        exp.Window: numbered,
         exp.Is: is_null,
         exp.IntDiv: lambda node, _: _filled(words, words.quotient, a=node.this, b=node.expression),
         exp.SHA2: lambda node, _: _filled(words, words.digest, a=node.this),
@@ -176,7 +180,7 @@ def _filled(words: Words, template: str, **gaps: Any) -> exp.Expression:
 
 
 @final
-class UntestedEngine:
+class UntestedEngine(WholeResults):
     """A connection of PEP 249 to a database on which Defocus was never run. It is not closed with the table."""
 
     reads_once = True
@@ -264,24 +268,6 @@ class UntestedEngine:
             }
         )
 
-    def store(
-        self,
-        rows: exp.Select,
-        grouping: Grouping,
-        by: Sequence[str],
-        blocks: Blocks,
-        folder: Path,
-        *,
-        progress: Callable[[float], None] | None = None,
-    ) -> None:
-        """Not here: what this database finds comes as a whole."""
-        del rows, grouping, by, blocks, folder, progress
-        self.check_store()
-
-    def check_store(self) -> None:
-        """Refuse it, before anything is charged."""
-        raise not_in_blocks(self.name)
-
     def written(self, select: exp.Expression) -> str:
         """The statement that :meth:`run` would send, with the public tables that it names."""
         tree = lowered(select, self._stored(select), self._words)
@@ -340,13 +326,7 @@ def _catalogue(name: str) -> exp.Table:
     return exp.table_(name, db="information_schema")
 
 
-_ARROW = {
-    Kind.BOOLEAN: pa.bool_(),
-    Kind.INTEGER: pa.int64(),
-    Kind.NUMBER: pa.float64(),
-    Kind.TEXT: pa.string(),
-    Kind.DATE: pa.date32(),
-}
+_ARROW: dict[Kind, pa.DataType] = {kind: type_ for kind, type_ in ARROW.items() if kind is not Kind.TIMESTAMP}
 
 
 def _kind_of(type_: pa.DataType) -> Kind:

@@ -9,7 +9,7 @@ from sqlglot.errors import SqlglotError
 
 from defocus.errors import EngineError, SourceError
 
-__all__ = ["Names", "Selection", "changed", "constant", "plain", "query_of", "refused", "single", "stars"]
+__all__ = ["Names", "Selection", "changed", "constant", "plain", "query_of", "refused", "selected", "single", "stars"]
 
 Names: TypeAlias = tuple[str, str, str]
 """Catalog, schema and name."""
@@ -68,6 +68,26 @@ def single(name: str, select: exp.Expression) -> exp.Table | exp.Subquery:
     if not isinstance(table, exp.Table | exp.Subquery):
         raise refused(name, f"it reads {_word(table)}")
     _only(name, table, "this", "db", "catalog", "alias")
+    return table
+
+
+def selected(view: str, tree: exp.Expression, selection: "Selection") -> exp.Table:
+    """The stored relation that a plain selection reads."""
+    query = plain(view, tree)
+    table = single(view, query)
+    if isinstance(table, exp.Subquery):
+        table = selected(view, table.this, selection)
+    if not isinstance(table.this, exp.Identifier) or not table.db:
+        raise refused(view, "it calls a function for its rows, or reads the catalogue")
+    for column in query.find_all(exp.Column):
+        column.set("db", None)  # MariaDB writes it before every column, and only one table is read
+    for one in query.expressions:
+        value = one.this if isinstance(one, exp.Alias) else one
+        if not stars(view, value):
+            selection.item(value)
+    where = query.args.get("where")
+    if where is not None:
+        selection.condition(where.this)
     return table
 
 

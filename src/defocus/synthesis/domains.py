@@ -17,10 +17,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from sqlglot import exp
 
-from defocus.engines.schema import Column, Kind, Value, retyped
+from defocus.engines.schema import ARROW, Column, Kind, Value, retyped
 from defocus.engines.syntax import decimal, typed, whole
 from defocus.errors import InvalidParameterError, NotDeclaredError, WrongKindError, finite
-from defocus.tables.examples import TYPES
 
 __all__ = ["OTHER", "Domain", "domain_of"]
 
@@ -87,7 +86,7 @@ class Domain:
     def coded(self, called: str) -> pa.Table:
         """All values with their codes, in a column that is ``called`` so, for an engine to join."""
         codes = pa.array(range(len(self.values)), pa.int64())
-        return pa.table({self.name: pa.array(self.values, TYPES[self.kind]), called: codes})
+        return pa.table({self.name: pa.array(self.values, ARROW[self.kind]), called: codes})
 
     def looked_up(self, value: exp.Expression, code: exp.Expression, bins: Sequence[int]) -> exp.Expression:
         """The bin of a value in SQL, where its ``code`` was joined to it."""
@@ -107,7 +106,7 @@ class Domain:
         gone = codes == self.missing
         if not self.edges:
             names = [*self.values, *([OTHER] if self.other else []), None]
-            kinds = pa.array(names, TYPES[self.kind])
+            kinds = pa.array(names, ARROW[self.kind])
             return kinds.take(pa.array(np.where(gone, len(names) - 1, codes), pa.int64()))
         ends = np.array(self.edges)
         cell = np.minimum(codes, len(ends) - 2)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from defocus.answers import explanation, export
 from defocus.answers.columns import brief
 from defocus.answers.page import document
-from defocus.engines.schema import Column, Schema
+from defocus.engines.schema import ARROW, Column, Schema
 from defocus.engines.sources import source
 from defocus.engines.syntax import column
 from defocus.errors import InvalidParameterError, SourceError, count, whole
@@ -31,7 +31,6 @@ from defocus.synthesis.field import quota
 from defocus.synthesis.measurement import Fitted, pairs_of
 from defocus.synthesis.noise_aware import Combined, combine, redrawn
 from defocus.synthesis.targets import Noisy
-from defocus.tables.examples import TYPES
 from defocus.tables.rows import Rows
 
 __all__ = ["HOLDS", "Generator", "codes_within", "conditioned", "seeded"]
@@ -93,7 +92,7 @@ class Generator:
         number = len(records) if n is None else whole("n", n, at_least=0)
         random = seeded(bits)
         with conditioned(self._schema, self.computed, self.constraints, where) as (schema, checked):
-            kinds = pa.schema([(name, TYPES[schema[name].kind]) for name in self.order])
+            kinds = pa.schema([(name, ARROW[schema[name].kind]) for name in self.order])
             if where is None and not self.constraints:
                 made = checked(self._decoded(_dealt(len(records), number, random), random))
                 return made.select(kinds.names).cast(kinds)
@@ -334,7 +333,7 @@ def conditioned(
 
     Conditions are functions of one row, read as those of a table. A constraint that is NULL holds; ``where`` does not.
     """
-    empty = source(pa.schema([(one.name, TYPES[one.kind]) for one in schema]).empty_table())
+    empty = source(pa.schema([(one.name, ARROW[one.kind]) for one in schema]).empty_table())
     try:
         plain = Rows(empty.engine, empty.relation, schema, None)
         rows = plain.derive(computed) if computed else plain

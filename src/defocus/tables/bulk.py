@@ -42,7 +42,7 @@ from sqlglot import exp
 from defocus.answers import AnswerColumn, Preview, PreviewColumn
 from defocus.answers.explanation import told, topics
 from defocus.answers.rules import Rule, rules_in, rules_out
-from defocus.engines.engine import integers
+from defocus.engines.engine import Blockwise, integers
 from defocus.engines.schema import Column
 from defocus.engines.sources import alongside
 from defocus.engines.syntax import BIGINT, column, named, quoted, sub, typed, whole
@@ -353,14 +353,13 @@ def released_to(run: Run, keys: Keys | StoredKeys | None, destination: Destinati
                 groups = replace(groups, bound=settled.bound)
                 said = (rule,)
             blocks = _blocks(settled, columns)
-            engine.store(
+            sums = Blockwise(
                 _summands(settled, groups, stored),
                 lambda relation: _sums(relation, len(run.by), _width(settled)),
                 [f"k{i}" for i in range(len(run.by))],
                 blocks,
-                place / _GROUPS,
-                progress=run.progress,
             )
+            engine.store(sums, place / _GROUPS, progress=run.progress)
         number = pads.dataset(place / _GROUPS, format="parquet").count_rows()
         shown = _foretold(settled)
         found = _Found(shown, number, said)
@@ -379,14 +378,13 @@ def _found_keys(run: Run, columns: Sequence[Column], place: Path) -> StoredKeys:
     present = [exp.not_(column(name).is_(exp.null())) for name in called]
     kept = _Selected(_secret(run), key_types(columns), selection)
     whole_rows = exp.select(*map(column, called), named(typed(column("n"), BIGINT), "n"))
-    engine.store(
+    counted = Blockwise(
         whole_rows.from_(sub(people, "a"), copy=False).where(*present, copy=False),
         lambda relation: exp.select(*map(column, called), column("n")).from_(relation, copy=False),
         called,
         kept,
-        place / _FOUND,
-        progress=run.progress,
     )
+    engine.store(counted, place / _FOUND, progress=run.progress)
     relation, _, description = alongside(engine, place / _FOUND, "found keys")
     shown = exp.select(*map(column, called)).from_(sub(relation, "s"), copy=False)
     return StoredKeys(engine, shown, tuple(columns), description, "found")

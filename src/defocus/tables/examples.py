@@ -8,24 +8,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from defocus.engines.schema import Column, Kind, retyped
+from defocus.engines.schema import ARROW, Column, Kind, retyped
 from defocus.engines.syntax import column, named
 from defocus.errors import InvalidParameterError, WrongKindError
 from defocus.ledger import Ledger
 from defocus.privacy.units import Unit
 from defocus.tables.rows import Rows
 
-__all__ = ["TYPES", "Examples", "examples_of"]
-
-TYPES = {
-    Kind.BOOLEAN: pa.bool_(),
-    Kind.INTEGER: pa.int64(),
-    Kind.NUMBER: pa.float64(),
-    Kind.TEXT: pa.string(),
-    Kind.DATE: pa.date32(),
-    Kind.TIMESTAMP: pa.timestamp("us"),
-}
-"""What a column is of each kind, whichever engine reads it."""
+__all__ = ["Examples", "examples_of"]
 
 
 @final
@@ -102,7 +92,7 @@ class Examples:
         places |= {} if self.rows.unit is None else {"u": self.rows.unit}
         read = self.rows.engine.run(self.rows.select([named(column(name), place) for place, name in places.items()]))
         columns = [
-            read.column(place).cast(TYPES[self.rows.schema[name].kind], safe=False)
+            read.column(place).cast(ARROW[self.rows.schema[name].kind], safe=False)
             for place, name in enumerate(places.values())
         ]
         table = pa.table(columns, names=list(places)).sort_by([(place, "ascending") for place in places])

@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from defocus.engines.duckdb.types import FINER, convert, kind_of
 from defocus.engines.duckdb.views import TABLES, VIEWS, Selections
-from defocus.engines.engine import BLOCK, Blocks, Grouping, interruptible, quietly, watched, written_blocks
+from defocus.engines.engine import BLOCK, Blockwise, interruptible, quietly, watched, written_blocks
 from defocus.engines.schema import Column, Kind, Schema, unique
 from defocus.engines.syntax import column, quoted, rows_of, sub
 from defocus.engines.views import Names, changed
@@ -174,21 +174,12 @@ class DuckDbEngine:
         text = self.written(select)
         return self._computed(lambda: self._connection.sql(text).to_arrow_table(), progress)
 
-    def store(
-        self,
-        rows: exp.Select,
-        grouping: Grouping,
-        by: Sequence[str],
-        blocks: Blocks,
-        folder: Path,
-        *,
-        progress: Callable[[float], None] | None = None,
-    ) -> None:
+    def store(self, result: Blockwise, folder: Path, *, progress: Callable[[float], None] | None = None) -> None:
         """Compute, sort and write one Parquet file; what does not fit in DuckDB's memory spills."""
-        ordered = grouping(sub(rows, "u")).order_by(*map(column, by), copy=False)
+        ordered = result.grouping(sub(result.rows, "u")).order_by(*map(column, result.by), copy=False)
         text = self.written(ordered)
         self._computed(
-            lambda: written_blocks(self._connection.sql(text).to_arrow_reader(BLOCK), blocks, folder), progress
+            lambda: written_blocks(self._connection.sql(text).to_arrow_reader(BLOCK), result.blocks, folder), progress
         )
 
     def check_store(self) -> None:

@@ -19,11 +19,10 @@ from defocus.engines.kinds import Columns, output
 from defocus.engines.mariadb.dialect import lowered
 from defocus.engines.mariadb.types import Typed, convert
 from defocus.engines.mariadb.views import definition
-from defocus.engines.schema import Column, Kind, Schema
-from defocus.engines.server import ServerEngine, give_back, kind_of
-from defocus.engines.syntax import native, rows_of
-from defocus.engines.views import Names
-from defocus.errors import DefocusError, EngineError, SourceError
+from defocus.engines.schema import ARROW, Column, Kind, Schema
+from defocus.engines.server import Reason, ServerEngine, give_back, kind_of
+from defocus.engines.syntax import native
+from defocus.errors import EngineError, SourceError
 
 __all__ = ["MariaDbEngine", "is_address"]
 
@@ -38,33 +37,14 @@ _SETTINGS = (
 )
 """What the meaning of a query must not depend on, and that nothing may be written."""
 _BEGIN = "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
-_CANCELLED, _MEMORY, _FORBIDDEN, _LOST = (
-    (1317, 1969, 3024),
-    (1021, 1037, 1038, 1041, 1114, 1135, 1203, 1226),
-    (1044, 1045, 1142, 1143, 1227),
-    (1053, 1152, 1159, 1160, 1161, 1927, 2003, 2006, 2013, 2055),
+_REASONS: tuple[tuple[tuple[int, ...], Reason], ...] = (
+    ((1317, 1969, 3024), Reason.CANCELLED),
+    ((1021, 1037, 1038, 1041, 1114, 1135, 1203, 1226), Reason.MEMORY),
+    ((1044, 1045, 1142, 1143, 1227), Reason.FORBIDDEN),
+    ((1053, 1152, 1159, 1160, 1161, 1927, 2003, 2006, 2013, 2055), Reason.LOST),
+    ((1046, 1049, 1051, 1054, 1064, 1109, 1146, 1267, 1305), Reason.UNKNOWN),
 )
-_UNKNOWN = (1046, 1049, 1051, 1054, 1064, 1109, 1146, 1267, 1305)
-_REASONS: tuple[tuple[tuple[int, ...], str, str], ...] = (
-    (_CANCELLED, "it was cancelled, or took too long", "ask again; what was charged before stays charged."),
-    (_MEMORY, "memory, disk space or connections ran out", "give the server more, or ask when it is less busy."),
-    (_FORBIDDEN, "this user may not read the table", "GRANT SELECT, SHOW VIEW on it to the user in the address."),
-    (_LOST, "the connection was lost", "check that the server runs, and open the table again."),
-    (
-        _UNKNOWN,
-        "it does not understand the query, or a table is gone",
-        "open the table again; if that does not help, report the question that was asked.",
-    ),
-)
-"""Reasons that say nothing about a value, by the number of the error. Everything else is one reason."""
-_ARROW = {
-    Kind.BOOLEAN: pa.bool_(),
-    Kind.INTEGER: pa.int64(),
-    Kind.NUMBER: pa.float64(),
-    Kind.TEXT: pa.string(),
-    Kind.DATE: pa.date32(),
-    Kind.TIMESTAMP: pa.timestamp("us"),
-}
+"""By the number of the error."""
 _PATHS = {
     Kind.BOOLEAN: "SMALLINT",
     Kind.INTEGER: "BIGINT",
@@ -104,6 +84,8 @@ class MariaDbEngine(ServerEngine):
     name = "MariaDB"
     dialect = "mysql"
     reads_once = True
+    client = "mariadb"
+    catalogs = False
 
     @property
     def database(self) -> str | None:
@@ -116,34 +98,23 @@ class MariaDbEngine(ServerEngine):
     def _is_open(self, connection: Any) -> bool:
         return bool(connection.open)
 
-    def named(self, names: Names) -> exp.Table:
-        """A stored table or a view that is a plain selection; anything else is refused. See :func:`definition`."""
-        with self._turn:
-            self._read[names] = self._defined(names)
-        parts = [exp.to_identifier(part, quoted=True) for part in names]
-        return exp.Table(this=parts[2], db=parts[1])
-
-    def _defined(self, names: Names) -> list[Any]:
-        def ask(statement: str, values: Sequence[Any]) -> list[Any]:
-            with self._connect().cursor() as cursor:
-                cursor.execute(statement, list(values))
-                return list(cursor.fetchall())
-
-        return self._quietly("list the tables", lambda: definition(ask, names[1], names[2]))
+    def _asked(self, statement: str, values: Sequence[Any]) -> list[Any]:
+        with self._connect().cursor() as cursor:
+            cursor.execute(statement, list(values))
+            return list(cursor.fetchall())
 
     def schema(self, relation: exp.Expression) -> Schema:
         """The columns of a relation, from the catalogue and from what is done to them."""
         if isinstance(relation, exp.Table):
-            return Schema(Column(name, type_.kind) for name, type_ in self._columns(relation))
+            return super().schema(relation)
         columns = output(relation, self._stored(relation))
         return Schema(Column(name, kind or Kind.OTHER) for name, kind in columns.items())
 
-    def canonical(self, relation: exp.Expression, kinds: Mapping[str, Kind]) -> exp.Select:
-        """The same rows with every column in the one type its kind has everywhere."""
-        columns = self._columns(relation)
-        Schema(Column(name, type_.kind) for name, type_ in columns)  # refuses names that cannot be told apart
-        converted = [convert(name, type_, kinds.get(name, type_.kind)) for name, type_ in columns]
-        return exp.select(*converted).from_(rows_of(relation), copy=False)
+    def _definition(self, schema: str, name: str) -> list[Any]:
+        return definition(self._asked, schema, name)
+
+    def _converted(self, name: str, type_: Typed, kind: Kind) -> exp.Expression:
+        return convert(name, type_, kind)
 
     def run(self, select: exp.Expression, *, progress: Callable[[float], None] | None = None) -> pa.Table:
         """Compute. MariaDB does not say how far it is, so ``progress`` is not called."""
@@ -193,11 +164,10 @@ class MariaDbEngine(ServerEngine):
     def _roll_back(self, connection: Any) -> None:
         connection.rollback()
 
-    def _failure(self, error: Exception, doing: str) -> DefocusError:
-        return _refusal(_number(error), doing)
-
-    def _lost(self) -> DefocusError:
-        return _refusal(_LOST[0], "compute")
+    def _reason(self, error: Exception) -> Reason | None:
+        if type(error).__name__ == "InterfaceError":
+            return Reason.LOST
+        return next((reason for numbers, reason in _REASONS if error.args[:1] and error.args[0] in numbers), None)
 
     def _checked(self, statement: str, columns: Mapping[str, Kind | None]) -> pa.Table:
         """What a statement finds, in tables and views that are as they were when they were opened."""
@@ -270,7 +240,7 @@ def _array(values: list[Any], kind: Kind | None) -> pa.Array:
         values = [math.copysign(math.inf, one) if one in {_MOST, -_MOST} else one for one in values]
     if kind is Kind.TEXT:
         values = [one.decode() if isinstance(one, bytes) else one for one in values]
-    return pa.array(values, None if kind is None or kind is Kind.OTHER else _ARROW[kind])
+    return pa.array(values, None if kind is None or kind is Kind.OTHER else ARROW[kind])
 
 
 def _rows(table: pa.Table) -> exp.Select:
@@ -360,26 +330,3 @@ def _prepare(connection: Any) -> None:
             )
         for statement in _SETTINGS:
             cursor.execute(statement)
-
-
-def _number(error: Exception) -> int:
-    """The number of the error that the server told, or that of a lost connection, or nothing."""
-    first = error.args[0] if error.args else 0
-    if type(error).__name__ == "InterfaceError":
-        return _LOST[0]
-    return first if isinstance(first, int) else 0
-
-
-def _refusal(number: int, doing: str) -> DefocusError:
-    if doing == "connect":
-        return SourceError(
-            "MariaDB could not be reached with this address. It is not repeated, since it may hold a password.",
-            fix="check host, port, database, user and password; mariadb with the same ones should connect.",
-        )
-    for numbers, what, fix in _REASONS:
-        if number in numbers:
-            return EngineError(f"MariaDB could not {doing}: {what}.", fix=fix)
-    return EngineError(
-        f"MariaDB could not {doing}. What it said is not repeated, because it may quote the data.",
-        fix="check that the table can be read with mariadb and the same address.",
-    )

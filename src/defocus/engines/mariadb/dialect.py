@@ -15,7 +15,7 @@ grows too large by that is refused, before anything is charged.
 
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from sqlglot import exp
@@ -26,13 +26,14 @@ from defocus.engines.schema import Kind
 from defocus.engines.syntax import (
     FLOAT,
     INTEGER,
+    MOMENTS,
     NUMERIC,
     TEXT_TYPES,
     Kinds,
     Rule,
+    arithmetic,
     constant,
     fill_mysql,
-    is_mild,
     lower,
     native,
 )
@@ -41,7 +42,6 @@ from defocus.errors import EngineError
 __all__ = ["lowered"]
 
 _DType = exp.DataType.Type
-_MOMENTS = {_DType.TIMESTAMP, _DType.TIMESTAMPNTZ, _DType.DATETIME}
 _LARGEST = sys.float_info.max
 _MOST_NODES = 10_000
 
@@ -175,21 +175,8 @@ def _light(tree: exp.Expression) -> bool:
     return value is not None and abs(value) < 2.0**900
 
 
-def _arithmetic(on_floats: Callable[[Any], exp.Expression]) -> Rule:
-    """An operation with an own way on floats, which on integers is the same everywhere."""
-
-    def rule(node: Any, kinds: Kinds) -> exp.Expression:
-        both = {*kinds["this"], *kinds["expression"]}
-        if FLOAT in both:
-            return exp.Paren(this=node) if is_mild(node) else on_floats(node)
-        if both <= {INTEGER}:
-            return exp.Paren(this=node)
-        raise EngineError(
-            "A part of the question mixes numbers in a way that MariaDB is not known to compute alike.",
-            fix="report the question that was asked.",
-        )
-
-    return rule
+def _bracketed(node: exp.Expression) -> exp.Expression:
+    return exp.Paren(this=node)
 
 
 def _rounded(node: exp.Round, _: Kinds) -> exp.Expression:
@@ -222,16 +209,7 @@ def _attempt(node: exp.TryCast, kinds: Kinds) -> exp.Expression:
     if to in NUMERIC and kind_of(node.this) in {Kind.INTEGER, Kind.NUMBER}:
         exact = kind_of(node.this) is Kind.INTEGER or NUMERIC[to] == FLOAT
         return exp.Cast(this=node.this, to=node.to) if exact else _fill(_TO_INTEGER, a=node.this)
-    return _READERS[to](node.this)
-
-
-_READERS: dict[Any, Callable[[exp.Expression], exp.Expression]] = {
-    _DType.BIGINT: types.to_integer,
-    _DType.DOUBLE: types.to_float,
-    _DType.DATE: types.to_date,
-    **dict.fromkeys(_MOMENTS, types.to_timestamp),
-    _DType.BOOLEAN: types.to_boolean,
-}
+    return types.READERS[to](node.this)
 
 
 def _cast(node: exp.Cast, _: Kinds) -> exp.Expression:
@@ -242,7 +220,7 @@ def _cast(node: exp.Cast, _: Kinds) -> exp.Expression:
         return exp.Null() if math.isnan(value) else _literal_float(value)
     if to is _DType.BOOLEAN:
         return x if kind_of(x) is Kind.BOOLEAN else _fill("a <> 0", a=x)
-    if to in _MOMENTS:
+    if to in MOMENTS:
         return _fill("CAST(a AS DATETIME(6))", a=x)
     return _to_text(node) if to in TEXT_TYPES else node
 
@@ -357,10 +335,10 @@ def _ordered(x: exp.Expression, *, descending: bool) -> exp.Expression:
 
 
 _RULES: dict[type[exp.Expression], Rule] = {
-    exp.Add: _arithmetic(_sum),
-    exp.Sub: _arithmetic(_sum),
-    exp.Mul: _arithmetic(_product),
-    exp.Div: _arithmetic(_quotient),
+    exp.Add: arithmetic("MariaDB", _sum, _bracketed),
+    exp.Sub: arithmetic("MariaDB", _sum, _bracketed),
+    exp.Mul: arithmetic("MariaDB", _product, _bracketed),
+    exp.Div: arithmetic("MariaDB", _quotient, _bracketed),
     exp.Mod: lambda node, _: exp.Paren(this=node),
     exp.Round: _rounded,
     exp.Exp: lambda node, _: _fill(f"EXP(LEAST(a, {_number(math.log(_LARGEST))}))", a=node.this),

@@ -11,19 +11,15 @@ from sqlglot import exp
 from defocus.engines import schema
 from defocus.engines.schema import Kind, converted, of_kind
 from defocus.engines.syntax import fill_mysql as fill
-from defocus.engines.syntax import native
+from defocus.engines.syntax import native, readers
 
 __all__ = [
     "LARGEST",
     "LONGEST",
+    "READERS",
     "Typed",
     "convert",
     "decimal_to_integer",
-    "to_boolean",
-    "to_date",
-    "to_float",
-    "to_integer",
-    "to_timestamp",
 ]
 
 LARGEST = "1.7976931348623157e308"
@@ -179,3 +175,6 @@ def _group(pattern: str) -> str:
     r"""A template for a group of what begins a text: all of the text is replaced by it."""
     written = _pattern(f"(?s)^{pattern.removeprefix('^')}.*$").replace("{", "{{").replace("}", "}}")
     return f"REGEXP_REPLACE(a, {written}, '\\\\{{}}')"
+
+
+READERS = readers(integer=to_integer, number=to_float, boolean=to_boolean, date=to_date, timestamp=to_timestamp)

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from defocus.engines.views import Selection, plain, query_of, refused, single, stars
+from defocus.engines.views import Selection, query_of, refused, selected
 
 __all__ = ["definition"]
 
@@ -37,7 +37,7 @@ def definition(ask: Callable[[str, Sequence[Any]], list[Any]], schema: str, name
         text = ask(_VIEW, [schema, name])[0][0]
         if not text:
             raise refused(name, "this user may not see its definition; GRANT SHOW VIEW on it")
-        below = _checked(name, query_of(name, text, "mysql"))
+        below = selected(name, query_of(name, text, "mysql"), _selection(name))
         return [columns, found, text, *definition(ask, below.db, below.name, depth + 1)]
     if sort != "BASE TABLE":
         raise refused(name, "it is no table")
@@ -48,33 +48,11 @@ def definition(ask: Callable[[str, Sequence[Any]], list[Any]], schema: str, name
     return [columns, found]
 
 
-def _checked(name: str, tree: exp.Expression) -> exp.Table:
-    """The table that a plain selection reads."""
-    query = plain(name, tree)
-    table = single(name, query)
-    if isinstance(table, exp.Subquery):
-        table = _checked(name, table.this)
-    if not isinstance(table.this, exp.Identifier) or not table.db:
-        raise refused(name, "it calls a function for its rows")
-    for column in query.find_all(exp.Column):
-        column.set("db", None)  # it is written before every column, and only one table is read
-    selection = Selection(name, _column, lambda node: _cast(name, node), lambda comparison: comparison)
-    for one in query.expressions:
-        value = one.this if isinstance(one, exp.Alias) else one
-        if not stars(name, value):
-            selection.item(value)
-    where = query.args.get("where")
-    if where is not None:
-        selection.condition(where.this)
-    return table
+def _selection(view: str) -> Selection:
+    def cast(node: exp.Cast) -> exp.Expression:
+        """Every value has a text; other casts read values that are not there."""
+        if not node.to.is_type("text", "char", "varchar"):
+            raise refused(view, "it holds a cast that can fail")
+        return node
 
-
-def _column(node: exp.Column) -> exp.Expression:
-    return node.copy()
-
-
-def _cast(name: str, node: exp.Cast) -> exp.Expression:
-    """Every value has a text; other casts read values that are not there."""
-    if not node.to.is_type("text", "char", "varchar"):
-        raise refused(name, "it holds a cast that can fail")
-    return node
+    return Selection(view, lambda node: node.copy(), cast, lambda comparison: comparison)

@@ -11,11 +11,10 @@ from sqlglot import exp
 from defocus.engines.postgresql.dialect import lowered
 from defocus.engines.postgresql.types import Typed, convert
 from defocus.engines.postgresql.views import definition
-from defocus.engines.schema import CANONICAL, Column, Kind, Schema
-from defocus.engines.server import ServerEngine, kind_of
+from defocus.engines.schema import CANONICAL, Kind
+from defocus.engines.server import Reason, ServerEngine, kind_of
 from defocus.engines.syntax import native, rows_of
-from defocus.engines.views import Names
-from defocus.errors import DefocusError, EngineError, SourceError
+from defocus.errors import SourceError
 
 __all__ = ["PostgreSqlEngine", "is_address"]
 
@@ -35,18 +34,14 @@ _SETTINGS = MappingProxyType(
 )
 """What the meaning of a query must not depend on, and that nothing may be written."""
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-_REASONS: tuple[tuple[tuple[str, ...], str, str], ...] = (
-    (("57014",), "it was cancelled, or took too long", "ask again; what was charged before stays charged."),
-    (("53",), "memory, disk space or connections ran out", "give the server more, or ask when it is less busy."),
-    (("42501", "28"), "this user may not read the table", "GRANT SELECT on it to the user in the address."),
-    (("08", "57P"), "the connection was lost", "check that the server runs, and open the table again."),
-    (
-        ("42", "3F", "0A"),
-        "it does not understand the query, or a table is gone",
-        "open the table again; if that does not help, report the question that was asked.",
-    ),
+_REASONS: tuple[tuple[tuple[str, ...], Reason], ...] = (
+    (("57014",), Reason.CANCELLED),
+    (("53",), Reason.MEMORY),
+    (("42501", "28"), Reason.FORBIDDEN),
+    (("08", "57P"), Reason.LOST),
+    (("42", "3F", "0A"), Reason.UNKNOWN),
 )
-"""Reasons that say nothing about a value, by the beginning of the state. Everything else is one reason."""
+"""By the beginning of the state."""
 _ARROW = {
     "bool": pa.bool_(),
     **dict.fromkeys(("int2", "int4", "int8"), pa.int64()),
@@ -83,6 +78,8 @@ class PostgreSqlEngine(ServerEngine):
     name = "PostgreSQL"
     dialect = "postgres"
     reads_once = False
+    client = "psql"
+    catalogs = True
 
     def __init__(self, address: str, *, timeout: float | None = None) -> None:
         self._timeout = timeout
@@ -98,30 +95,15 @@ class PostgreSqlEngine(ServerEngine):
     def _is_open(self, connection: Any) -> bool:
         return not connection.closed
 
-    def named(self, names: Names) -> exp.Table:
-        """A stored table or a view that is a plain selection; anything else is refused. See :func:`definition`."""
-        with self._turn:
-            self._read[names] = self._defined(names)
-        parts = [exp.to_identifier(part, quoted=True) for part in names]
-        return exp.Table(this=parts[2], db=parts[1], catalog=parts[0])
+    def _asked(self, statement: str, values: Sequence[Any]) -> list[Any]:
+        with self._connect().cursor() as cursor:
+            return list(cursor.execute(statement, list(values)).fetchall())
 
-    def _defined(self, names: Names) -> list[Any]:
-        def ask(text: str, values: Sequence[Any]) -> list[Any]:
-            with self._connect().cursor() as cursor:
-                return list(cursor.execute(text, list(values)).fetchall())
+    def _definition(self, schema: str, name: str) -> list[Any]:
+        return definition(self._asked, schema, name)
 
-        return self._quietly("list the tables", lambda: definition(ask, names[1], names[2]))
-
-    def schema(self, relation: exp.Expression) -> Schema:
-        """The columns of a relation, read without looking at a row."""
-        return Schema(Column(name, type_.kind) for name, type_ in self._columns(relation))
-
-    def canonical(self, relation: exp.Expression, kinds: Mapping[str, Kind]) -> exp.Select:
-        """The same rows with every column in the one type its kind has everywhere."""
-        columns = self._columns(relation)
-        Schema(Column(name, type_.kind) for name, type_ in columns)  # refuses names that cannot be told apart
-        converted = [convert(name, type_, kinds.get(name, type_.kind)) for name, type_ in columns]
-        return exp.select(*converted).from_(rows_of(relation), copy=False)
+    def _converted(self, name: str, type_: Typed, kind: Kind) -> exp.Expression:
+        return convert(name, type_, kind)
 
     def run(self, select: exp.Expression, *, progress: Callable[[float], None] | None = None) -> pa.Table:
         """Compute. PostgreSQL does not say how far it is, so ``progress`` is not called."""
@@ -153,11 +135,11 @@ class PostgreSqlEngine(ServerEngine):
     def _roll_back(self, connection: Any) -> None:
         connection.execute("ROLLBACK")
 
-    def _failure(self, error: Exception, doing: str) -> DefocusError:
-        return _refusal(_state(error), doing)
-
-    def _lost(self) -> DefocusError:
-        return _refusal("08000", "compute")
+    def _reason(self, error: Exception) -> Reason | None:
+        state = getattr(error, "sqlstate", None) or ""
+        if type(error).__name__ == "OperationalError" and not state:
+            return Reason.LOST
+        return next((reason for beginnings, reason in _REASONS if state.startswith(beginnings)), None)
 
     def _statement(self, select: exp.Expression) -> tuple[str, list[Any]]:
         """The text of a query in PostgreSQL's terms, with the public tables it names as parameters."""
@@ -257,24 +239,3 @@ def _unnested(table: pa.Table, before: int) -> exp.Select:
     ]
     rows = exp.Unnest(expressions=arrays, alias=exp.TableAlias(this=exp.to_identifier("u", quoted=True), columns=names))
     return native(exp.select(*shown).from_(rows, copy=False))  # type: ignore[return-value]  # the same select
-
-
-def _state(error: Exception) -> str:
-    """The state that the server told, or that of a lost connection, or nothing."""
-    state = getattr(error, "sqlstate", None)
-    return "08000" if type(error).__name__ == "OperationalError" and state is None else state or ""
-
-
-def _refusal(state: str, doing: str) -> DefocusError:
-    if doing == "connect":
-        return SourceError(
-            "PostgreSQL could not be reached with this address. It is not repeated, since it may hold a password.",
-            fix="check host, port, database, user and password; psql with the same address should connect.",
-        )
-    for beginnings, what, fix in _REASONS:
-        if state.startswith(beginnings):
-            return EngineError(f"PostgreSQL could not {doing}: {what}.", fix=fix)
-    return EngineError(
-        f"PostgreSQL could not {doing}. What it said is not repeated, because it may quote the data.",
-        fix="check that the table can be read with psql and the same address.",
-    )

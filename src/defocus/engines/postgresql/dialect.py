@@ -12,13 +12,11 @@ unguarded by mistake.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 from sqlglot import exp
 
 from defocus.engines.postgresql import floats, types
-from defocus.engines.syntax import FLOAT, INTEGER, NUMERIC, TEXT_TYPES, Kinds, Rule, constant, fill, is_mild, lower
-from defocus.errors import EngineError
+from defocus.engines.syntax import FLOAT, INTEGER, NUMERIC, TEXT_TYPES, Kinds, Rule, arithmetic, constant, fill, lower
 
 __all__ = ["lowered"]
 
@@ -37,20 +35,7 @@ def lowered(tree: exp.Expression) -> exp.Expression:
 
 
 def _arithmetic(on_floats: Callable[[exp.Expression, exp.Expression], exp.Expression]) -> Rule:
-    """An operation with an own way on floats, which on integers is the same everywhere."""
-
-    def rule(node: Any, kinds: Kinds) -> exp.Expression:
-        both = {*kinds["this"], *kinds["expression"]}
-        if FLOAT in both:
-            return floats.mild(node) if is_mild(node) else on_floats(node.this, node.expression)
-        if both <= {INTEGER}:
-            return exp.Paren(this=node)
-        raise EngineError(
-            "A part of the question mixes numbers in a way that PostgreSQL is not known to compute alike.",
-            fix="report the question that was asked.",
-        )
-
-    return rule
+    return arithmetic("PostgreSQL", lambda node: on_floats(node.this, node.expression), floats.mild)
 
 
 def _remainder(node: exp.Mod, kinds: Kinds) -> exp.Expression:
@@ -79,17 +64,7 @@ def _attempt(node: exp.TryCast, kinds: Kinds) -> exp.Expression:
         return floats.to_integer(node.this)
     if given in {FLOAT, INTEGER}:
         return exp.Cast(this=node.this, to=node.to)
-    return _READERS[to](node.this)
-
-
-_READERS: dict[Any, Callable[[exp.Expression], exp.Expression]] = {
-    _DType.BIGINT: types.to_integer,
-    _DType.DOUBLE: types.to_float,
-    _DType.DATE: types.to_date,
-    _DType.TIMESTAMP: types.to_timestamp,
-    _DType.TIMESTAMPNTZ: types.to_timestamp,
-    _DType.BOOLEAN: types.to_boolean,
-}
+    return types.READERS[to](node.this)
 
 
 def _cast(node: exp.Cast, _: Kinds) -> exp.Expression:

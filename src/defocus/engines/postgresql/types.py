@@ -1,6 +1,4 @@
-"""Types of PostgreSQL, and values read from text there.
-
-Numbers, dates and moments read from text, in a database that fails where a text cannot be read.
+"""Types of PostgreSQL, and values read from text there, though it fails where a text cannot be read.
 
 A pattern says first what the text is, so that nothing is read that is not there.
 """
@@ -12,18 +10,14 @@ from sqlglot import exp
 
 from defocus.engines import schema
 from defocus.engines.schema import Kind, converted, of_kind, within
-from defocus.engines.syntax import fill, hoisted, native
+from defocus.engines.syntax import fill, hoisted, native, readers
 
 __all__ = [
+    "READERS",
     "Typed",
     "convert",
     "decimal_to_float",
     "decimal_to_integer",
-    "to_boolean",
-    "to_date",
-    "to_float",
-    "to_integer",
-    "to_timestamp",
 ]
 
 
@@ -166,3 +160,6 @@ def _canonical(column: exp.Expression, type_: Typed) -> exp.Expression:
         column = native(fill("a AT TIME ZONE 'UTC'", a=column))
     value = within(of_kind(column, kind), kind)
     return native(fill(_SHORT, a=value)) if kind is Kind.TEXT else value
+
+
+READERS = readers(integer=to_integer, number=to_float, boolean=to_boolean, date=to_date, timestamp=to_timestamp)

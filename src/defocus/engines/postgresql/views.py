@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from defocus.engines.views import Selection, plain, query_of, refused, single, stars
+from defocus.engines.views import Selection, query_of, refused, selected
 
 __all__ = ["definition"]
 
@@ -49,30 +49,11 @@ def definition(ask: Callable[[str, Sequence[Any]], list[Any]], schema: str, name
         for policy in policies or []:
             _selection(name).condition(query_of(name, policy, "postgres"))
         if kind == "v":
-            below = _checked(name, query_of(name, text, "postgres"))
+            below = selected(name, query_of(name, text, "postgres"), _selection(name))
             definitions += definition(ask, below.db, below.name, depth + 1)
         elif kind not in _STORED:
             raise refused(name, "it, or a part of it, is a foreign table" if kind == "f" else "it is no table")
     return definitions
-
-
-def _checked(name: str, tree: exp.Expression) -> exp.Table:
-    """The table that a plain selection reads."""
-    query = plain(name, tree)
-    table = single(name, query)
-    if isinstance(table, exp.Subquery):
-        table = _checked(name, table.this)
-    if not isinstance(table.this, exp.Identifier) or not table.db:
-        raise refused(name, "it calls a function for its rows, or reads the catalogue")
-    selection = _selection(name)
-    for one in query.expressions:
-        value = one.this if isinstance(one, exp.Alias) else one
-        if not stars(name, value):
-            selection.item(value)
-    where = query.args.get("where")
-    if where is not None:
-        selection.condition(where.this)
-    return table
 
 
 def _selection(view: str) -> Selection:

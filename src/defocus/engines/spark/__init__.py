@@ -8,7 +8,7 @@ import hashlib
 import re
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any, TypeVar, final
 import pyarrow as pa
 from sqlglot import exp
 
-from defocus.engines.engine import BLOCK, Blocks, Grouping, interruptible, quietly, watched
+from defocus.engines.engine import BLOCK, Blocks, Blockwise, interruptible, quietly, watched
 from defocus.engines.schema import Column, Kind, Schema, unique
 from defocus.engines.spark.dialect import lowered
 from defocus.engines.spark.sessions import carried, has_ended, hushed, isolated, kept_active, same_python, stopped
@@ -136,16 +136,7 @@ class SparkEngine:
         text = self.written(select)
         return self._asked("compute", lambda session: session.sql(text).toArrow(), progress)
 
-    def store(
-        self,
-        rows: exp.Select,
-        grouping: Grouping,
-        by: Sequence[str],
-        blocks: Blocks,
-        folder: Path,
-        *,
-        progress: Callable[[float], None] | None = None,
-    ) -> None:
+    def store(self, result: Blockwise, folder: Path, *, progress: Callable[[float], None] | None = None) -> None:
         """Compute and write on the executors, in as many files as ``spark.sql.shuffle.partitions`` says.
 
         Rows are divided among so many partitions by a hash of the columns ``by``, which Spark's adaptive execution
@@ -153,17 +144,17 @@ class SparkEngine:
         finds the same rows in the same order, and one attempt of it is committed.
         """
         divided = unique("divided")
-        text = self.written(rows)
-        grouped = self.written(grouping(exp.Table(this=quoted(divided))))
-        columns = ", ".join(f"{_written(field.name)} {_SQL_TYPES[field.type]}" for field in blocks.schema)
+        text = self.written(result.rows)
+        grouped = self.written(result.grouping(exp.Table(this=quoted(divided))))
+        columns = ", ".join(f"{_written(field.name)} {_SQL_TYPES[field.type]}" for field in result.blocks.schema)
 
         def write(session: Any) -> None:
             session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(BLOCK))
             number = int(session.conf.get("spark.sql.shuffle.partitions"))
-            session.sql(text).repartition(number, *by).createOrReplaceTempView(_written(divided))
-            found = session.sql(grouped).sortWithinPartitions(*by)
+            session.sql(text).repartition(number, *result.by).createOrReplaceTempView(_written(divided))
+            found = session.sql(grouped).sortWithinPartitions(*result.by)
             with same_python(session):
-                passed = found.mapInArrow(partial(_passed, blocks), columns)
+                passed = found.mapInArrow(partial(_passed, result.blocks), columns)
             passed.write.parquet(f"file://{folder}")
 
         try:

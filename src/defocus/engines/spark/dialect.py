@@ -9,20 +9,28 @@ those of IEEE 754, NaN equals itself and is larger than all others, as in DuckDB
 * windows whose rows are numbered in no order, and sums of integers that fail beyond 64 bits.
 """
 
-from collections.abc import Callable
-from typing import Any
-
 from sqlglot import exp
 
 from defocus.engines.schema import cased
 from defocus.engines.spark import types
-from defocus.engines.syntax import FLOAT, INTEGER, NUMERIC, TEXT_TYPES, Kinds, Rule, constant, is_wide, lower
+from defocus.engines.syntax import (
+    FLOAT,
+    INTEGER,
+    MOMENTS,
+    NUMERIC,
+    TEXT_TYPES,
+    Kinds,
+    Rule,
+    constant,
+    is_wide,
+    lower,
+    numbered,
+)
 from defocus.engines.syntax import fill_spark as fill
 
 __all__ = ["lowered"]
 
 _DType = exp.DataType.Type
-_MOMENTS = {_DType.TIMESTAMP, _DType.TIMESTAMPNTZ, _DType.DATETIME}
 _ONE, _HALF = "CAST(1 AS DOUBLE)", "CAST('0.5' AS DOUBLE)"
 _FLOOR = f"CASE WHEN RINT(a) > a THEN RINT(a) - {_ONE} ELSE RINT(a) END"
 _CEIL = f"CASE WHEN RINT(a) < a THEN RINT(a) + {_ONE} ELSE RINT(a) END"
@@ -80,21 +88,12 @@ def _attempt(node: exp.TryCast, kinds: Kinds) -> exp.Expression:
         return fill(f"TRY_CAST(NULLIF(RINT(a), {_BEYOND}) AS BIGINT)", a=node.this)
     if given in {FLOAT, INTEGER} or to in TEXT_TYPES:
         return exp.Cast(this=node.this, to=node.to)
-    return _READERS[to](node.this)
-
-
-_READERS: dict[Any, Callable[[exp.Expression], exp.Expression]] = {
-    _DType.BIGINT: types.to_integer,
-    _DType.DOUBLE: types.to_float,
-    _DType.DATE: types.to_date,
-    **dict.fromkeys(_MOMENTS, types.to_timestamp),
-    _DType.BOOLEAN: types.to_boolean,
-}
+    return types.READERS[to](node.this)
 
 
 def _cast(node: exp.Cast, _: Kinds) -> exp.Expression:
     """A cast that cannot fail; moments have no zone."""
-    if node.to.this in _MOMENTS:
+    if node.to.this in MOMENTS:
         return exp.Cast(this=node.this, to=exp.DataType(this=_DType.TIMESTAMPNTZ, nested=False))
     return node
 
@@ -130,14 +129,6 @@ def _length(node: exp.Length, _: Kinds) -> exp.Expression:
     return exp.cast(_call("CHAR_LENGTH", node.this), "bigint")
 
 
-def _window(node: exp.Window, _: Kinds) -> exp.Expression:
-    """Rows that are numbered in no order: Spark wants one, and what all rows of a partition share is none."""
-    if isinstance(node.this, exp.RowNumber) and node.args.get("order") is None:
-        shared = [exp.Ordered(this=one.copy(), nulls_first=True) for one in node.args["partition_by"]]
-        node.set("order", exp.Order(expressions=shared))
-    return node
-
-
 def _sum(node: exp.Sum, _: Kinds) -> exp.Expression:
     """A sum that may be beyond 64 bits is one of decimals, where Spark would fail; others are as they are."""
     if is_wide(node):
@@ -163,6 +154,6 @@ _RULES: dict[type[exp.Expression], Rule] = {
     exp.DateDiff: _between_moments,
     exp.DateAdd: _later,
     exp.Length: _length,
-    exp.Window: _window,
+    exp.Window: numbered,
     exp.Sum: _sum,
 }

@@ -15,10 +15,10 @@ from sqlglot import exp
 
 from defocus.engines import schema
 from defocus.engines.schema import Kind, converted, of_kind, within
-from defocus.engines.syntax import fill_spark, hoisted, native
+from defocus.engines.syntax import fill_spark, hoisted, native, readers
 from defocus.engines.syntax import fill_spark as fill
 
-__all__ = ["Typed", "convert", "sendable", "to_boolean", "to_date", "to_float", "to_integer", "to_timestamp"]
+__all__ = ["READERS", "Typed", "convert", "sendable"]
 
 
 _KINDS = {
@@ -184,3 +184,6 @@ def _pattern(text: str) -> exp.Expression:
     r"""As Java writes it, to which ``\v`` is a line break of any kind, one of which may follow ``$``."""
     whole = text.removesuffix("$") + (r"\z" if text.endswith("$") else "")
     return exp.Literal.string(whole.replace(r"\v", r"\x0B"))
+
+
+READERS = readers(integer=to_integer, number=to_float, boolean=to_boolean, date=to_date, timestamp=to_timestamp)
