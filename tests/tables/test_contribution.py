@@ -154,7 +154,7 @@ def test_nobody_weighs_more_than_was_charged_whatever_bound_is_found(opened: Cal
             measuring = Measuring(groups, planned.people_grid, RowSampler("k"))
             people = measuring.exact(measuring.people_sql(), 1)
         assert sum(int(part.sum()) for part in cells) <= planned.splits[0].sensitivity.l1  # type: ignore[union-attr]
-        assert int(people.sum()) <= planned.others["p"].mechanism.sensitivity  # type: ignore[union-attr]
+        assert int(people.sum()) <= planned.others["p"].mechanism.sensitivity  # type: ignore[attr-defined]
 
 
 def test_people_are_counted_in_as_many_groups_as_they_are_in(opened: Callable[..., Table]) -> None:

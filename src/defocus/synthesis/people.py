@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from defocus.answers import Preview, PreviewColumn, export
 from defocus.answers.rules import rules_of
-from defocus.engines.schema import Column, Kind, Schema
+from defocus.engines.schema import ARROW, Column, Kind, Schema
 from defocus.errors import InvalidParameterError, Number, QualityNotReachedError, SourceError, UnknownColumnError, whole
 from defocus.ledger import Ledger, Receipt
 from defocus.noise import Bits
@@ -47,7 +47,6 @@ from defocus.synthesis.views import View, bound_of, planned
 from defocus.tables import Table
 from defocus.tables.consent import consented_purpose
 from defocus.tables.contribution import Bound
-from defocus.tables.examples import TYPES
 from defocus.tables.execution import rehearse
 
 __all__ = ["PeopleGenerator", "PeopleSynthesiser", "synthesise_people"]
@@ -501,7 +500,7 @@ class PeopleGenerator:
         rising = table.sort_by([(self.key, "ascending"), (self.order, "ascending")])[self.order]
         rows = rows.set_column(rows.schema.get_field_index(self.order), self.order, rising)
         return rows.drop_columns([_PLACE]).cast(
-            pa.schema([(self.key, pa.int64()), *((one.name, TYPES[one.kind]) for one in self._row_domains)])
+            pa.schema([(self.key, pa.int64()), *((one.name, ARROW[one.kind]) for one in self._row_domains)])
         )
 
     @property
