@@ -43,6 +43,7 @@
     ├── ReleaseFailedError              sampling failed after the charge, which stays
     ├── NotRecordedError                charged and sampled, but the ledger could not note it
     ├── QualityNotReachedError          synthetic data, made and paid for, are worse than was asked for
+    ├── ProtocolError                   a message that a protocol between parties does not allow
     ├── SealError                       something sealed that does not open with this key
     ├── ShufflerUnavailableError        a shuffler that does not answer, or not as one
     ├── SourceError                     a table that cannot be opened, or a schema that cannot be used
@@ -126,7 +127,9 @@ from defocus.errors.rooms import (
     OutOfDomainError,
     RecordsError,
     RequestWaitsError,
+    ProtocolError,
     SealError,
+    TooFewPartiesError,
     ServerError,
     ShufflerUnavailableError,
     SignInError,
@@ -195,7 +198,9 @@ __all__ = [
     "RecordsError",
     "ReleaseFailedError",
     "RequestWaitsError",
+    "ProtocolError",
     "SealError",
+    "TooFewPartiesError",
     "ServerError",
     "ShufflerUnavailableError",
     "SignInError",

@@ -27,6 +27,7 @@ __all__ = [
     "NotFoundError",
     "NotShuffledError",
     "OutOfDomainError",
+    "ProtocolError",
     "RecordsError",
     "RequestWaitsError",
     "SealError",
@@ -38,6 +39,7 @@ __all__ = [
     "StepFailedError",
     "StreamEndedError",
     "StreamStateError",
+    "TooFewPartiesError",
     "TooFewUsersError",
     "TooManyAttemptsError",
     "TrainingEndedError",
@@ -234,6 +236,23 @@ class SealError(DefocusError):
         super().__init__(
             f"{what} could not be opened.",
             fix="use the private key that belongs to the round's public one, and the bytes unchanged.",
+        )
+
+
+class ProtocolError(DefocusError):
+    """A message of a protocol between parties is not what the protocol allows here; whoever refuses it reveals nothing."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what, fix="leave the sender out, or begin anew with a plan of another name.")
+
+
+class TooFewPartiesError(DefocusError):
+    """More parties dropped out than was agreed on, so there is no sum; nothing was learned."""
+
+    def __init__(self, left: int, needed: int) -> None:
+        super().__init__(
+            f"{left} parties answered, but it takes {needed}.",
+            fix="begin anew with those who are there, or agree on more drop-outs.",
         )
 
 

@@ -159,7 +159,7 @@ class Run:
             for name, aggregate in self.plan.arrangement.apart
             if aggregate.counts == "people" and isinstance(how := self.plan.others[name], CellNoise)
         ]
-        if all(isinstance(how.mechanism, Gaussian) for how in noises):
+        if all(isinstance(how.law_of, Gaussian) for how in noises):
             norm = 2
         best = best_bound(
             noise.add(exact, self.bits),

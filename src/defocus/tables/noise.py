@@ -1,9 +1,9 @@
 """The noise of one measurement: how far one person moves it, noise on every cell of every group, and noisy cells."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import final
+from typing import Protocol, final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,13 +13,14 @@ from defocus.answers.noise_sources import Noise
 from defocus.errors import Number
 from defocus.mechanisms import Gaussian, Laplace
 from defocus.mechanisms.mechanism import add
+from defocus.mechanisms.noise_shares import NoiseShare
 from defocus.noise import Bits, discrete_gaussian
 from defocus.privacy.events import NOTHING, DiscreteGaussian, Event
 from defocus.privacy.sensitivity import Sensitivity
 from defocus.tables.contribution import Bound, root_above
 from defocus.tables.power import Law
 
-__all__ = ["CellNoise", "Noisy", "PersonWeight", "gaussian", "gaussian_event", "laplace"]
+__all__ = ["CellNoise", "Noisy", "PersonWeight", "Together", "gaussian", "gaussian_event", "laplace"]
 
 _FINE = 1 << 20
 """Above this many steps, a whole number is as good a scale as any, and easier to read in a ledger."""
@@ -41,6 +42,8 @@ class PersonWeight:
     changes: int = 1
     number_is_public: bool = False
     """Whether all rows are asked about, in one group, and how many there are is public."""
+    sites: int = 1
+    """How many owners of tables that are added up may know one person."""
 
     @property
     def find(self) -> bool:
@@ -81,8 +84,23 @@ class PersonWeight:
         return None if number == 1 else Sensitivity(self.person) if number == 2 else self.rows
 
     def moved(self, sensitivity: Sensitivity) -> Sensitivity:
-        """The same under the neighbours of the ledger."""
-        return sensitivity.replaced() if self.replace else sensitivity.times(self.changes)
+        """The same under the neighbours of the ledger; a person who moves several sums moves their sum by all of it."""
+        return (sensitivity.replaced() if self.replace else sensitivity.times(self.changes)).times(self.sites)
+
+
+class Together(Protocol):
+    """How several owners answer one question, each from rows of its own."""
+
+    @property
+    def key(self) -> int:
+        """128 bits by which all of them choose rows, where people have too many; they protect nobody."""
+
+    @property
+    def overlap(self) -> int:
+        """How many of them may know one person."""
+
+    def share(self, mechanism: Laplace | Gaussian) -> NoiseShare:
+        """The noise of a sum over all of them."""
 
 
 @final
@@ -90,7 +108,7 @@ class PersonWeight:
 class CellNoise:
     """Independent noise on each cell for what has this sensitivity, and what it owes; none where nothing moves."""
 
-    mechanism: Laplace | Gaussian | None
+    mechanism: Laplace | Gaussian | NoiseShare | None
     sensitivity: Sensitivity | None
     total: bool = False
     """Whether the sum of all cells is public."""
@@ -106,25 +124,31 @@ class CellNoise:
         return 0.0 if self.mechanism is None else self.mechanism.variance
 
     @property
+    def law_of(self) -> Laplace | Gaussian | None:
+        """The noise of each cell, whoever drew it."""
+        return self.mechanism.mechanism if isinstance(self.mechanism, NoiseShare) else self.mechanism
+
+    @property
     def width(self) -> float:
         """How many standard errors hold 95 % of any linear combination of cells.
 
         For Laplace noise ln(20)/√2 = 2.118, which is right for one cell; several are closer to a normal law: 1.960.
         """
-        return 2.1183 if isinstance(self.mechanism, Laplace) else 1.96
+        return 2.1183 if isinstance(self.law_of, Laplace) else 1.96
 
     @property
     def words(self) -> str:
         """The kind of noise."""
         if self.mechanism is None:
             return "no noise, since the number of rows is public,"
-        return "discrete Laplace noise" if isinstance(self.mechanism, Laplace) else "discrete Gaussian noise"
+        shared = f" in {self.mechanism.parties} shares" if isinstance(self.mechanism, NoiseShare) else ""
+        return f"discrete {'Laplace' if isinstance(self.law_of, Laplace) else 'Gaussian'} noise{shared}"
 
     def law(self, coefficients: npt.NDArray[np.float64], grid: int) -> Law:
         """The law of the noise in the cells multiplied with these coefficients, in rows."""
         felt = self.around(np.zeros((0, len(coefficients))), grid).felt(coefficients)
-        if isinstance(self.mechanism, Laplace):
-            return Law(0.0, tuple(abs(float(x)) * float(self.mechanism.scale) / grid for x in felt if x))
+        if isinstance(self.law_of, Laplace):
+            return Law(0.0, tuple(abs(float(x)) * float(self.law_of.scale) / grid for x in felt if x))
         return Law(float(np.sqrt(self.variance * np.square(felt).sum())) / grid)
 
     def noisy(self, cells: npt.NDArray[np.int64], bits: Bits, grid: int) -> "Noisy":
@@ -153,7 +177,7 @@ class CellNoise:
         """
         if cells == 2:
             measured, solution, shares = [[0, 1]], [[-1.0], [1.0]], [1.0, 0.0]
-        elif cells == 3 and isinstance(self.mechanism, Laplace):
+        elif cells == 3 and isinstance(self.law_of, Laplace):
             measured, solution, shares = (
                 [[-1, 1, 0], [0, 0, 1]],
                 [[-0.5, -0.5], [0.5, -0.5], [0.0, 1.0]],
@@ -164,6 +188,10 @@ class CellNoise:
             return np.eye(cells, dtype=np.int64), identity - 1 / cells, np.full(cells, 1 / cells)
         return np.array(measured), np.array(solution), np.array(shares)
 
+    def shared(self, together: "Together") -> "CellNoise":
+        """The same noise in shares, each drawn by another owner of rows."""
+        return replace(self, mechanism=None if self.law_of is None else together.share(self.law_of))
+
     def add(self, cells: npt.NDArray[np.int64], bits: Bits) -> npt.NDArray[np.int64]:
         """The cells with fresh noise."""
         if self.mechanism is None:
@@ -171,7 +199,7 @@ class CellNoise:
         flat = np.ascontiguousarray(cells, dtype=np.int64).ravel()
         if not flat.size:
             return cells
-        if isinstance(self.mechanism, Laplace):
+        if isinstance(self.mechanism, Laplace | NoiseShare):
             return np.asarray(self.mechanism.sample(flat, bits)).reshape(cells.shape)
         return add(flat, discrete_gaussian(self.mechanism.sigma, len(flat), bits)).reshape(cells.shape)
 

@@ -22,7 +22,7 @@ from defocus.privacy.units import Unit
 from defocus.tables.aggregates import Aggregate, Measured, Planned
 from defocus.tables.contribution import DEFAULT_ROWS, Bound
 from defocus.tables.measurement import Statement
-from defocus.tables.noise import CellNoise, PersonWeight, gaussian, gaussian_event, laplace
+from defocus.tables.noise import CellNoise, PersonWeight, Together, gaussian, gaussian_event, laplace
 from defocus.tables.rows import Rows
 from defocus.tables.splits import Argument, Split
 from defocus.tables.statistics import Statistic
@@ -357,6 +357,29 @@ class Plan:
         """What the whole release owes."""
         return compose([each.event for each in self.noise])
 
+    def shared(self, together: Together) -> "Plan":
+        """The same release with noise that several owners draw together; what does not add up over them is refused."""
+        sought = {"keys that are found": self.selection, "bounds that are found": self.findings or None}
+        for what, how in sought.items():
+            if how is not None:
+                raise _not_together(what, "declare them")
+        for name, aggregate in self.arrangement.apart:
+            if aggregate.counts != "people" or not isinstance(self.others[name], CellNoise):
+                raise _not_together(f"the {aggregate.words}", "ask for counts, sums, means and variances")
+        if any(split.total for split in self.splits):
+            raise _not_together("a public number of rows", "open the tables without it")
+        others = {name: how.shared(together) for name, how in self.others.items() if isinstance(how, CellNoise)}
+        finds = {name: getattr(self, name) for name in ("contributions", "memberships")}
+        return replace(
+            self,
+            **{name: None if how is None else how.shared(together) for name, how in finds.items()},
+            splits=tuple(split.shared(together) for split in self.splits),
+            others=others,
+            levels=tuple(
+                tuple(None if level is None else level.shared(together) for level in levels) for levels in self.levels
+            ),
+        )
+
     @property
     def noise(self) -> tuple[PlannedNoise, ...]:
         """The noise of every measurement. A grid that is found with the bound is not known beforehand."""
@@ -386,11 +409,12 @@ def plan(
     weights: Mapping[str, Number],
     everything: bool = False,
     levels: Levels | None = None,
+    sites: int = 1,
 ) -> Plan:
     """The plan with the least total relative error, as far as it is known before the data is seen.
 
     ``keys`` is the number of public groups, None where they are to be found; ``everything`` says that all rows of the
-    table are asked about, in one group; ``levels`` are several sets of groups.
+    table are asked about, in one group; ``levels`` are several sets of groups. A person may be in so many ``sites``.
     """
     assert budget.epsilon is not None  # noqa: S101  # a question is paid for in epsilon, and perhaps in delta
     epsilon, delta = Fraction(budget.epsilon), Fraction(budget.delta or 0)
@@ -401,7 +425,7 @@ def plan(
             f"Keys are found by counting persons, and these rows do not say whose they are: they protect {unit}.",
             fix='name the keys; or name the column of the person: unit=dp.user("…").',
         )
-    person = _weighed(arrangement, bound, keys, epsilon, unit, everything=everything, levels=levels)
+    person = _weighed(arrangement, bound, keys, epsilon, unit, everything=everything, levels=levels, sites=sites)
     finds = person.find and arrangement.counts_rows
     placed = _finds_groups(arrangement, bound, keys)
     for_rows = epsilon * _for_contributions(arrangement, keys) if finds else Fraction(0)
@@ -436,6 +460,12 @@ def plan(
         else tuple(_split(noises, person, i, split.cells) for i, split in enumerate(arrangement.splits)),
         others=_others(arrangement, person, noises, {task.key for task in tasks if task.chooses}, for_values),
         levels=tuple(measured),
+    )
+
+
+def _not_together(what: str, instead: str) -> InvalidParameterError:
+    return InvalidParameterError(
+        f"Several owners cannot answer this together: {what} do not add up over them.", fix=f"{instead}."
     )
 
 
@@ -488,13 +518,14 @@ def _weighed(
     *,
     everything: bool,
     levels: Levels | None = None,
+    sites: int = 1,
 ) -> PersonWeight:
     public = unit.number_is_public
     moved = public or (levels is not None and levels.moved)
     people_in = 1 if bound is None else bound.people_in if keys is None else min(bound.people_in, keys)
     measurements = len(arrangement.splits) + len(arrangement.apart) + len(arrangement.searched)
     least = 1.0 if levels is None else min(part for part in (*levels.pure, *levels.mixed) if part)
-    share = epsilon * Fraction(least) / (measurements * unit.changes)
+    share = epsilon * Fraction(least) / (measurements * unit.changes * sites)
     rows = 1 if bound is None else _FOUND if bound.find else bound.total
     return PersonWeight(
         bound,
@@ -504,6 +535,7 @@ def _weighed(
         replace=moved,
         changes=1 if public else unit.changes,
         number_is_public=public and everything and unit.kind == "rows" and bound is None,
+        sites=sites,
     )
 
 

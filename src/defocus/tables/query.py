@@ -26,6 +26,7 @@ from defocus.tables.display import groups_words, question_page
 from defocus.tables.execution import Run, rehearse, statements
 from defocus.tables.grouping_sets import ALL, GroupingSets, Layout
 from defocus.tables.keys import Keys, StoredKeys, in_memory
+from defocus.tables.noise import Together
 from defocus.tables.parts import part_rules
 from defocus.tables.planner import MeasurementPlan, Plan, keys_need_delta, plan
 from defocus.tables.reading import Reading
@@ -77,6 +78,8 @@ class Query:
     """Their groups, where the keys are known."""
     text: str | None = None
     """The question as somebody wrote it, for the record, where that is another text than :attr:`question`."""
+    together: Together | None = None
+    """How it is answered with other owners of rows; alone by default."""
 
     def __post_init__(self) -> None:
         if not self.arrangement.aggregates:
@@ -137,7 +140,7 @@ class Query:
     def _planned(self, epsilon: Number | None, delta: Number | None) -> Plan:
         if self.keys is None and not delta:
             raise keys_need_delta(self.ledger.remaining().delta)
-        return plan(
+        planned = plan(
             self.arrangement,
             self.bound,
             spendable(epsilon, delta),
@@ -146,7 +149,16 @@ class Query:
             weights=self.weights,
             everything=not self.by and self.rows.number_is_declared,
             levels=None if self.sets is None else self.sets.planned(self.layout),
+            sites=1 if self.together is None else self.together.overlap,
         )
+        if self.together is None:
+            return planned
+        if self.reading is not None or (self.sets is not None and self.sets.exact):
+            raise InvalidParameterError(
+                "Several owners answer together with counts, sums, means and variances.",
+                fix="leave tests, curves and exact totals out, and compute them of what is released.",
+            )
+        return planned.shared(self.together)
 
     def preview(self, *, epsilon: Number | None = None, delta: Number | None = None) -> Preview:
         """How exact each column would be and what it would cost. Free: no row is looked at."""
@@ -239,7 +251,7 @@ class Query:
                 self.by,
                 self.bound,
                 drawn_from,
-                RowSampler.drawn(drawn_from),
+                RowSampler.drawn(drawn_from) if self.together is None else RowSampler(f"{self.together.key:032x}"),
                 tell,
                 self.bias,
                 among=self.among,

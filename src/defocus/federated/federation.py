@@ -1,0 +1,327 @@
+"""Questions to several owners at once: each computes on its own rows, and only noisy sums leave.
+
+Every owner, a *site*, has a table and a ledger of its own. A question is asked at all of them in the same words. Each
+charges its own ledger, runs the plan on its own engine, and adds its share of the noise; a secure sum adds up what they
+computed. What follows from released numbers, such as the bound on a person's rows that is found first, follows at
+all sites alike, so that they go through the same steps.
+
+Guarantee:
+    Before noise, sums over the sites are those of the union of their tables, integer by integer. What is released is
+    as private as the same question to one table, if at least (sites - dropouts - colluding) of the sites are honest:
+    the coordinator and the colluding sites together learn what is released, and their own shares of its noise, which
+    are not counted on. Each ledger is charged with the whole event, whether or not the release is finished.
+Assumes:
+    Each person is known at no more sites than ``overlap`` says, one by default; with more, each bounds what a person
+    brings there, and the sum moves by that many times as much. A site computes on rows of its own what it is asked, and keeps its part of
+    the protocol.
+"""
+
+import hashlib
+import secrets
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from defocus.answers import Answer, Effect, Preview, Rule
+from defocus.answers.rules import rules_of
+from defocus.errors import DefocusError, InvalidParameterError, Number, ProtocolError, TooFewPartiesError, count, whole
+from defocus.federated.secure_sum import Coordinator, Identity, Party, SumPlan
+from defocus.mechanisms import Gaussian, Laplace
+from defocus.mechanisms.noise_shares import NoiseShare
+from defocus.tables import Table
+from defocus.tables.query import Query
+from defocus.tables.sql.query import SqlQuery
+
+__all__ = ["FederatedQuery", "Federation", "federation"]
+
+_BITS = 64
+"""Sums of tables are exact modulo 2**64, as they are in one table."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Federation:
+    """Tables of several owners, to be asked as one. Made by :func:`federation`.
+
+    ``where``, ``with_columns``, ``bound``, ``group_by`` and whatever else makes a table or a question of a table does
+    so at every site.
+    """
+
+    sites: Mapping[str, Any]
+    dropouts: int = 0
+    colluding: int = 0
+    overlap: int = 1
+
+    def __repr__(self) -> str:
+        return f"Federation of {', '.join(self.sites)}"
+
+    def sql(
+        self,
+        text: str,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        purpose: str | None = None,
+        who: str | None = None,
+        **how: Any,
+    ) -> Answer:
+        """The answer of all sites to a SELECT; ``sql_query(text)`` is the question itself, with a preview."""
+        asked: FederatedQuery = self.sql_query(text, **how)
+        return asked.release(epsilon=epsilon, delta=delta, purpose=purpose, who=who)
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("_") or not all(callable(getattr(site, name, None)) for site in self.sites.values()):
+            raise AttributeError(f"A federation has no {name!r}. To fix: ask with sql(…), or with agg(…) as a table.")
+
+        def everywhere(*given: Any, **named: Any) -> Any:
+            return self._asked({each: getattr(site, name)(*given, **named) for each, site in self.sites.items()})
+
+        return everywhere
+
+    def _asked(self, made: Mapping[str, Any]) -> Any:
+        first = next(iter(made.values()))
+        if isinstance(first, Query | SqlQuery):
+            return FederatedQuery(dict(made), self.dropouts, self.colluding, self.overlap)
+        return replace(self, sites=dict(made))
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class FederatedQuery:
+    """A question to all sites. :meth:`preview` is free; :meth:`release` charges the ledger of every site."""
+
+    sites: Mapping[str, Query | SqlQuery]
+    dropouts: int = 0
+    colluding: int = 0
+    overlap: int = 1
+
+    def __repr__(self) -> str:
+        return f"FederatedQuery({next(iter(self.sites.values())).question}; at {', '.join(self.sites)})"
+
+    @property
+    def honest(self) -> int:
+        """How many shares of the noise are counted on."""
+        return len(self.sites) - self.dropouts - self.colluding
+
+    def preview(self, *, epsilon: Number | None = None, delta: Number | None = None) -> Preview:
+        """How exact each column would be, and what it would cost each site. Free: no row is looked at."""
+        links = self._links(secrets.token_bytes(32))
+        foreseen = {name: link.asked.preview(epsilon=epsilon, delta=delta) for name, link in links.items()}
+        self._check_same(foreseen)
+        first = next(iter(foreseen.values()))
+        return replace(first, rules=rules_of((*first.rules, self._words)))
+
+    def release(
+        self,
+        *,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        purpose: str | None = None,
+        who: str | None = None,
+    ) -> Answer:
+        """Charge each site, compute at each, add shares of noise, sum in secret, and show.
+
+        A site that refuses, or fails, takes no part; the answer says so. If more do than may drop out, there is no
+        answer; what was charged stays.
+        """
+        self.preview(epsilon=epsilon, delta=delta)  # refuses before anything is charged what sites do not agree on
+        links = self._links(secrets.token_bytes(32))
+        answers: dict[str, Answer] = {}
+        refusals: dict[str, str] = {}
+
+        def at(name: str, link: _Link) -> None:
+            try:
+                answers[name] = link.asked.release(epsilon=epsilon, delta=delta, purpose=purpose, who=who)
+            except DefocusError as problem:
+                refusals[name] = problem.what
+            except Exception as problem:  # noqa: BLE001  # of a site, whatever it is, no more is told than its kind
+                refusals[name] = type(problem).__name__
+            finally:
+                link.hub.leave(link.number)
+
+        threads = [threading.Thread(target=at, args=each, name=f"site {each[0]}") for each in links.items()]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if not answers:
+            told = "; ".join(f"{name}: {why}" for name, why in refusals.items())
+            failed = TooFewPartiesError(len(self.sites) - len(refusals), len(self.sites) - self.dropouts)
+            failed.add_note(told)
+            raise failed
+        answer = next(iter(answers.values()))
+        rules = [*answer.rules, self._words]
+        if refusals:
+            gone = "; ".join(f"{name} took no part: {why}" for name, why in refusals.items())
+            rules.append(Rule(f"{gone}. Its rows are not in these numbers", Effect.TOLD))
+        return replace(answer, rules=rules_of(rules))
+
+    @property
+    def _words(self) -> str:
+        number, gone = len(self.sites), f"{self.dropouts} may drop out and {self.colluding} collude"
+        known = "one site only" if self.overlap == 1 else f"at most {self.overlap} sites, and is bounded at each"
+        return f"{number} sites answer together, of which {gone}; each person is known at {known}"
+
+    def _links(self, name: bytes) -> "dict[str, _Link]":
+        identities = [Identity.generate() for _ in self.sites]
+        hub = _Hub(tuple(each.public for each in identities), name, self.dropouts, self.colluding)
+        links = {}
+        for place, (site, asked) in enumerate(self.sites.items()):
+            link = _Link(hub, place + 1, identities[place], self.honest, self.overlap)
+            query = asked.query if isinstance(asked, SqlQuery) else asked
+            together = replace(query, together=link)
+            link.asked = replace(asked, query=together) if isinstance(asked, SqlQuery) else together
+            links[site] = link
+        return links
+
+    def _check_same(self, foreseen: Mapping[str, Preview]) -> None:
+        """Refuse sites that would not compute the same: other columns, bounds, keys or noise."""
+        facts = {name: (each.question, each.rules, each.event) for name, each in foreseen.items()}
+        first, agreed = next(iter(facts.items()))
+        for name, own in facts.items():
+            if own != agreed:
+                what = next(
+                    what for what, a, b in zip(("question", "rules", "noise"), own, agreed, strict=True) if a != b
+                )
+                raise InvalidParameterError(
+                    f"The sites {first!r:.40} and {name!r:.40} would not answer alike: their {what} differ.",
+                    fix="let all sites declare the same columns, bounds, keys and unit.",
+                )
+
+
+@final
+@dataclass(slots=True, eq=False)
+class _Link:
+    """What one site is connected by: it draws shares of noise and takes part in one secure sum after the other."""
+
+    hub: "_Hub"
+    number: int
+    identity: Identity
+    honest: int
+    overlap: int
+    asked: Any = None
+    steps: int = 0
+
+    @property
+    def key(self) -> int:
+        """128 bits that all sites know."""
+        return int.from_bytes(hashlib.sha256(b"defocus.federated/1 rows" + self.hub.name).digest()[:16])
+
+    def share(self, mechanism: Laplace | Gaussian) -> NoiseShare:
+        """The noise of a sum over all sites."""
+        return NoiseShare(mechanism, self.honest, len(self.hub.parties), self._added)
+
+    def _added(self, vector: NDArray[np.int64]) -> NDArray[np.int64]:
+        self.steps += 1
+        plan = self.hub.plan(self.steps, len(vector))
+        party = Party(plan, self.number, self.identity, vector)
+        message = party.begin()
+        while True:
+            answer = self.hub.exchange(self.number, plan, message)
+            if isinstance(answer, np.ndarray):
+                return answer
+            message = party.receive(answer)
+
+
+@final
+@dataclass(slots=True, eq=False)
+class _Hub:
+    """The coordinator of sites in one process: it answers each when all that are left have spoken."""
+
+    parties: tuple[bytes, ...]
+    name: bytes
+    dropouts: int
+    colluding: int
+    left: set[int] = field(default_factory=set)
+    turn: threading.Condition = field(default_factory=threading.Condition)
+    coordinator: Coordinator | None = None
+    session: bytes = b""
+    replies: dict[int, Any] = field(default_factory=dict)
+    failure: DefocusError | None = None
+
+    def plan(self, step: int, length: int) -> SumPlan:
+        """What is agreed on for one sum: everything but the step and its length is for all of them."""
+        name = hashlib.sha256(self.name + step.to_bytes(8)).digest()
+        return SumPlan(self.parties, length, _BITS, self.dropouts, self.colluding, name)
+
+    def exchange(self, number: int, plan: SumPlan, message: bytes) -> Any:
+        """Hand in a message, and wait for what to do next: another message, or the sum."""
+        with self.turn:
+            if self.coordinator is None or self.coordinator.due is None:
+                self.coordinator, self.session = Coordinator(plan), plan.session
+            if plan.session != self.session:
+                raise ProtocolError("A site computes something else than the others.")
+            self.coordinator.accept(message)
+            self._go_on()
+            self.turn.wait_for(lambda: number in self.replies or self.failure is not None)
+            if self.failure is not None:
+                raise self.failure
+            return self.replies.pop(number)
+
+    def leave(self, number: int) -> None:
+        """Say that a site takes part no more."""
+        with self.turn:
+            self.left.add(number)
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """End the step when nobody is missing who is still there."""
+        coordinator = self.coordinator
+        if coordinator is None or coordinator.due is None or coordinator.missing - self.left:
+            return
+        try:
+            replies: dict[int, Any] = dict(coordinator.advance())
+            if coordinator.due is None:
+                total = coordinator.sum()
+                replies = {number: total.copy() for number in coordinator.survivors}
+        except DefocusError as problem:
+            self.failure = problem
+            replies = {}
+        self.replies |= {number: reply for number, reply in replies.items() if number not in self.left}
+        self.turn.notify_all()
+
+
+def federation(sites: Mapping[str, Table], *, dropouts: int = 0, colluding: int = 0, overlap: int = 1) -> Federation:
+    """Several owners' tables, to be asked as one; see :mod:`defocus.federated.federation` for what is promised.
+
+    Args:
+        sites: by name, the table of each owner as ``dp.open`` returned it, with a ledger of its own.
+        dropouts: how many sites may fail or refuse without voiding an answer. More noise is added for it.
+        colluding: how many sites may tell the coordinator what they know. More noise is added for it.
+        overlap: at how many sites one person may be known. More noise is added for it.
+
+    >>> import tempfile
+    >>> import pyarrow as pa
+    >>> import defocus as dp
+    >>> home = tempfile.TemporaryDirectory()
+    >>> def hospital(name, ages):
+    ...     budget = dp.Budget(3, 1e-6)
+    ...     return dp.open(pa.table({"age": ages}), unit=dp.rows(), budget=budget, ledger=f"{home.name}/{name}", name=name)
+    >>> sites = {"north": hospital("north", [30, 40]), "south": hospital("south", [50]), "west": hospital("west", [60])}
+    >>> together = federation(sites)
+    >>> answer = together.agg(patients=dp.count()).release(epsilon=1)
+    >>> -50 < answer.value < 50
+    True
+    >>> for table in sites.values(): table.close()
+    >>> home.cleanup()
+    """
+    for name, table in sites.items():
+        if not isinstance(table, Table):
+            raise InvalidParameterError(
+                f"The site {name!r:.40} is {type(table).__name__} and not a table.", fix="open it with dp.open(…)."
+            )
+    if len({id(table.ledger) for table in sites.values()}) < len(sites):
+        raise InvalidParameterError("Two sites have one ledger.", fix="open each site's table with its own ledger.")
+    number, gone, bad = len(sites), whole("dropouts", dropouts), whole("colluding", colluding)
+    if number < 2 or number - 1 <= 2 * gone + bad:  # noqa: PLR2004
+        raise InvalidParameterError(
+            f"Of {number} sites, {gone} may drop out and {bad} collude: the rest is too few to agree on who is left.",
+            fix="let twice the drop-outs and the colluding sites be less than all others, or add sites.",
+        )
+    if not 1 <= count("overlap", overlap) <= number:
+        raise InvalidParameterError(f"A person cannot be known at {overlap} of {number} sites.", fix="pass overlap=1.")
+    return Federation(dict(sites), gone, bad, overlap)
