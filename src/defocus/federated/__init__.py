@@ -6,7 +6,7 @@
 """
 
 from defocus.federated.federation import FederatedQuery, Federation, federation
-from defocus.federated.secure_sum import Coordinator, Identity, Party, SumPlan, secure_sum
+from defocus.federated.secure_aggregation import Coordinator, Identity, Party, SumPlan, secure_sum
 
 __all__ = [
     "Coordinator",

@@ -29,9 +29,12 @@ from numpy.typing import NDArray
 from defocus.answers import Answer, Effect, Preview, Rule
 from defocus.answers.rules import rules_of
 from defocus.errors import DefocusError, InvalidParameterError, Number, ProtocolError, TooFewPartiesError, count, whole
-from defocus.federated.secure_sum import Coordinator, Identity, Party, SumPlan
+from defocus.federated.secure_aggregation import Coordinator, Identity, Party, SumPlan
 from defocus.mechanisms import Gaussian, Laplace
 from defocus.mechanisms.noise_shares import NoiseShare
+from defocus.privacy.budgets import Budget
+from defocus.privacy.events import Event
+from defocus.release.charge import admitted, spendable
 from defocus.tables import Table
 from defocus.tables.query import Query
 from defocus.tables.sql.query import SqlQuery
@@ -128,10 +131,12 @@ class FederatedQuery:
         A site that refuses, or fails, takes no part; the answer says so. If more do than may drop out, there is no
         answer; what was charged stays.
         """
-        self.preview(epsilon=epsilon, delta=delta)  # refuses before anything is charged what sites do not agree on
+        event, asked = self.preview(epsilon=epsilon, delta=delta).event, spendable(epsilon, delta)
         links = self._links(secrets.token_bytes(32))
         answers: dict[str, Answer] = {}
-        refusals: dict[str, str] = {}
+        refusals = self._refusals(event, asked, purpose)
+        if len(self.sites) - len(refusals) < len(self.sites) - self.dropouts:
+            raise self._too_few(refusals)
 
         def at(name: str, link: _Link) -> None:
             try:
@@ -143,22 +148,40 @@ class FederatedQuery:
             finally:
                 link.hub.leave(link.number)
 
-        threads = [threading.Thread(target=at, args=each, name=f"site {each[0]}") for each in links.items()]
+        for name in refusals:
+            links[name].hub.leave(links[name].number)
+        willing = {name: link for name, link in links.items() if name not in refusals}
+        threads = [threading.Thread(target=at, args=each, name=f"site {each[0]}") for each in willing.items()]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         if not answers:
-            told = "; ".join(f"{name}: {why}" for name, why in refusals.items())
-            failed = TooFewPartiesError(len(self.sites) - len(refusals), len(self.sites) - self.dropouts)
-            failed.add_note(told)
-            raise failed
+            raise self._too_few(refusals)
         answer = next(iter(answers.values()))
         rules = [*answer.rules, self._words]
         if refusals:
             gone = "; ".join(f"{name} took no part: {why}" for name, why in refusals.items())
             rules.append(Rule(f"{gone}. Its rows are not in these numbers", Effect.TOLD))
         return replace(answer, rules=rules_of(rules))
+
+    def _refusals(self, event: Event, asked: Budget, purpose: str | None) -> dict[str, str]:
+        """Which sites would refuse, and why, before any is charged."""
+        found = {}
+        for name, site in self.sites.items():
+            query = site.query if isinstance(site, SqlQuery) else site
+            try:
+                query.ledger.purpose_of(purpose, query.question)
+                if admitted(event, asked, query.ledger) is None:
+                    found[name] = "its budget does not cover this"
+            except DefocusError as problem:
+                found[name] = problem.what
+        return found
+
+    def _too_few(self, refusals: Mapping[str, str]) -> TooFewPartiesError:
+        failed = TooFewPartiesError(len(self.sites) - len(refusals), len(self.sites) - self.dropouts)
+        failed.add_note("\n".join(f"{name}: {why}" for name, why in refusals.items()))
+        return failed
 
     @property
     def _words(self) -> str:
