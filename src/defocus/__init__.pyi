@@ -1,5 +1,6 @@
 from defocus import audit as audit
 from defocus import errors as errors
+from defocus import federated as federated
 from defocus import graphs as graphs
 from defocus import learning as learning
 from defocus import ledger as ledger
@@ -13,6 +14,7 @@ from defocus import server as server
 from defocus import synthesis as synthesis
 from defocus import tables as tables
 from defocus import workloads as workloads
+from defocus.federated import federation as federation
 from defocus.graphs import open_graph as open_graph
 from defocus.ledger import Ledger as Ledger
 from defocus.privacy.budgets import Budget as Budget

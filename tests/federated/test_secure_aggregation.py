@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from defocus.errors import DefocusError, InvalidParameterError, ProtocolError, TooFewPartiesError
-from defocus.federated import Coordinator, Identity, Party, SumPlan, secure_sum
-from defocus.federated import secure_aggregation
+from defocus.federated import Coordinator, Identity, Party, SumPlan, secure_aggregation, secure_sum
 from defocus.federated.messages import Kind, bitmap, heading, numbers, read, rows, table
 from defocus.federated.secret_sharing import PRIME, combined, divided
 
@@ -117,7 +116,7 @@ def test_a_coordinator_and_a_party_that_tells_everything_see_uniform_numbers_tha
         for number in (1, 2, 3):
             value = np.frombuffer(masked[number], np.uint8)[35:36].astype(np.uint32)
             own = known_keys(parties[number - 1], parties[3], plan)
-            secure_aggregation._add_masks(value, [(own[0], True), (own[1], 4 > number)])
+            secure_aggregation._add_masks(value, [(own[0], True), (own[1], number < 4)])
             left.append(int(value[0]) % 256)
         assert (sum(left) - (1 + 2 + 3)) % 256 == 0
         seen.append(left)
@@ -295,7 +294,9 @@ def test_there_is_no_sum_before_the_last_step() -> None:
 
 @given(st.binary(min_size=32, max_size=32), st.integers(1, 6), st.data())
 @settings(max_examples=40)
-def test_so_many_shares_give_the_secret_and_one_fewer_do_not(secret: bytes, threshold: int, data: st.DataObject) -> None:
+def test_so_many_shares_give_the_secret_and_one_fewer_do_not(
+    secret: bytes, threshold: int, data: st.DataObject
+) -> None:
     shares = divided(secret, range(1, 8), threshold)
     holders = data.draw(st.permutations(range(1, 8)))[:threshold]
     assert combined({each: shares[each] for each in holders}) == secret

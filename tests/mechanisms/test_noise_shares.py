@@ -33,7 +33,7 @@ def test_sums_of_gaussian_shares_are_as_close_to_processed_noise_as_is_charged(h
         reach = 120
 
         def law(v: float) -> dict[int, Any]:
-            raw = {x: mpmath.exp(-mpmath.mpf(x) ** 2 / (2 * v)) for x in range(-reach, reach + 1)}
+            raw = {x: mpmath.exp(-(mpmath.mpf(x) ** 2) / (2 * v)) for x in range(-reach, reach + 1)}
             total = sum(raw.values())
             return {x: p / total for x, p in raw.items()}
 
@@ -66,10 +66,8 @@ def test_the_sum_of_shares_has_the_declared_variance_and_no_other(mechanism: Lap
 
 
 def test_what_is_added_up_is_the_vector_with_its_share() -> None:
-    seen: list[np.ndarray] = []
-    share = NoiseShare(Laplace(scale=Fraction(1, 100)), 3, added=lambda own: (seen.append(own), own * 10)[1])
+    share = NoiseShare(Laplace(scale=Fraction(1, 100)), 3, added=lambda own: own * 10)
     assert share.sample([1, 2, 3], seeded(1)).tolist() == [10, 20, 30]
-    assert seen[0].tolist() == [1, 2, 3]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from scipy import stats
 
 from defocus.errors import InvalidParameterError
 from defocus.noise import shares
+from defocus.noise.ranges import coin
 from defocus.noise.shares import laplace_share
 from defocus.noise.testing import replay, seeded
 
@@ -77,11 +78,10 @@ def test_coins_that_floats_leave_open_are_settled_exactly(monkeypatch: pytest.Mo
     chance = 4 / 5 * math.exp(-0.5)
     near = int(chance * 2**64)
     settled: list[int] = []
-    exact = shares.coin
 
     def watched(p: object, bits: object, *, prefix: int, length: int) -> bool:
         settled.append(prefix)
-        return exact(p, bits, prefix=prefix, length=length)  # type: ignore[arg-type]
+        return coin(p, bits, prefix=prefix, length=length)  # type: ignore[arg-type]
 
     monkeypatch.setattr(shares, "coin", watched)
     kept = shares._kept(jumps, power, scale, replay([near - (1 << 14), near + (1 << 14)], seeded(3)))
@@ -89,7 +89,9 @@ def test_coins_that_floats_leave_open_are_settled_exactly(monkeypatch: pytest.Mo
     assert kept.tolist() == [True, False]
 
 
-@pytest.mark.parametrize(("scale", "parties"), [(0, 2), (-1, 2), (math.nan, 2), (2**41, 2), (1, 0), (1, 1.5), (1, True)])
+@pytest.mark.parametrize(
+    ("scale", "parties"), [(0, 2), (-1, 2), (math.nan, 2), (2**41, 2), (1, 0), (1, 1.5), (1, True)]
+)
 def test_what_is_no_scale_or_number_of_parties_is_refused(scale: float, parties: int) -> None:
     with pytest.raises(InvalidParameterError, match="To fix"):
         laplace_share(scale, parties, 3)

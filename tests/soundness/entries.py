@@ -132,6 +132,7 @@ _ESTIMATORS = (
 )
 
 DRIVEN: Mapping[str, str] = {
+    "federated.federation": "tests/federated/test_federation: before noise the sites add up to their union",
     "synthesis.Synthesiser": "test_tables: synthetic data",
     "synthesis.PeopleSynthesiser": "test_tables: synthetic people",
     "synthesis.synthesise_people": "test_tables: synthetic people",
@@ -221,6 +222,9 @@ PUBLIC: Mapping[str, str] = {
     "tables.AnswerColumn": _RELEASED,
     "tables.Written": _RELEASED,
     "tables.Cube": "made by Table.cube of public facts",
+    "federated.Coordinator.accept": "masked vectors: tests/federated/test_secure_aggregation looks at what they show",
+    "federated.Party.receive": "messages of the coordinator",
+    "federated.Party": "integers that were noised, of a public length: every 64-bit value is masked alike",
     "synthesis.Generator": _RELEASED,
     "synthesis.PeopleGenerator": _RELEASED,
     "synthesis.Combined": _RELEASED,

@@ -44,6 +44,7 @@
     ├── NotRecordedError                charged and sampled, but the ledger could not note it
     ├── QualityNotReachedError          synthetic data, made and paid for, are worse than was asked for
     ├── ProtocolError                   a message that a protocol between parties does not allow
+    ├── TooFewPartiesError              more parties dropped out than was agreed on, so there is no sum
     ├── SealError                       something sealed that does not open with this key
     ├── ShufflerUnavailableError        a shuffler that does not answer, or not as one
     ├── SourceError                     a table that cannot be opened, or a schema that cannot be used
@@ -125,11 +126,10 @@ from defocus.errors.rooms import (
     NotFoundError,
     NotShuffledError,
     OutOfDomainError,
+    ProtocolError,
     RecordsError,
     RequestWaitsError,
-    ProtocolError,
     SealError,
-    TooFewPartiesError,
     ServerError,
     ShufflerUnavailableError,
     SignInError,
@@ -138,6 +138,7 @@ from defocus.errors.rooms import (
     StepFailedError,
     StreamEndedError,
     StreamStateError,
+    TooFewPartiesError,
     TooFewUsersError,
     TooManyAttemptsError,
     TrainingEndedError,
@@ -193,14 +194,13 @@ __all__ = [
     "NotShuffledError",
     "Number",
     "OutOfDomainError",
+    "ProtocolError",
     "QualityNotReachedError",
     "QuestionFailedError",
     "RecordsError",
     "ReleaseFailedError",
     "RequestWaitsError",
-    "ProtocolError",
     "SealError",
-    "TooFewPartiesError",
     "ServerError",
     "ShufflerUnavailableError",
     "SignInError",
@@ -209,6 +209,7 @@ __all__ = [
     "StepFailedError",
     "StreamEndedError",
     "StreamStateError",
+    "TooFewPartiesError",
     "TooFewUsersError",
     "TooManyAttemptsError",
     "TrainingEndedError",

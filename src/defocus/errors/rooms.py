@@ -240,7 +240,7 @@ class SealError(DefocusError):
 
 
 class ProtocolError(DefocusError):
-    """A message of a protocol between parties is not what the protocol allows here; whoever refuses it reveals nothing."""
+    """A message that a protocol between parties does not allow here; whoever refuses it reveals nothing."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what, fix="leave the sender out, or begin anew with a plan of another name.")

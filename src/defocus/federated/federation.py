@@ -12,8 +12,8 @@ Guarantee:
     are not counted on. Each ledger is charged with the whole event, whether or not the release is finished.
 Assumes:
     Each person is known at no more sites than ``overlap`` says, one by default; with more, each bounds what a person
-    brings there, and the sum moves by that many times as much. A site computes on rows of its own what it is asked, and keeps its part of
-    the protocol.
+    brings there, and the sum moves by that many times as much. A site computes on rows of its own what it is asked, and
+    keeps its part of the protocol.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from defocus.answers import Answer, Effect, Preview, Rule
+from defocus.answers import Effect, Preview, Released, Rule
 from defocus.answers.rules import rules_of
 from defocus.errors import DefocusError, InvalidParameterError, Number, ProtocolError, TooFewPartiesError, count, whole
 from defocus.federated.secure_aggregation import Coordinator, Identity, Party, SumPlan
@@ -52,6 +52,18 @@ class Federation:
 
     ``where``, ``with_columns``, ``bound``, ``group_by`` and whatever else makes a table or a question of a table does
     so at every site.
+
+    >>> import tempfile
+    >>> import pyarrow as pa
+    >>> import defocus as dp
+    >>> home = tempfile.TemporaryDirectory()
+    >>> facts = {"unit": dp.rows(), "budget": dp.Budget(3, 1e-6), "name": "ages"}
+    >>> rows = pa.table({"age": [30, 40]})
+    >>> sites = {n: dp.open(rows, ledger=f"{home.name}/{n}", **facts) for n in ("north", "south")}
+    >>> federation(sites).where("age > 35")
+    Federation of north, south
+    >>> for table in sites.values(): table.close()
+    >>> home.cleanup()
     """
 
     sites: Mapping[str, Any]
@@ -71,7 +83,7 @@ class Federation:
         purpose: str | None = None,
         who: str | None = None,
         **how: Any,
-    ) -> Answer:
+    ) -> Released:
         """The answer of all sites to a SELECT; ``sql_query(text)`` is the question itself, with a preview."""
         asked: FederatedQuery = self.sql_query(text, **how)
         return asked.release(epsilon=epsilon, delta=delta, purpose=purpose, who=who)
@@ -95,7 +107,21 @@ class Federation:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class FederatedQuery:
-    """A question to all sites. :meth:`preview` is free; :meth:`release` charges the ledger of every site."""
+    """A question to all sites. :meth:`preview` is free; :meth:`release` charges the ledger of every site.
+
+    >>> import tempfile
+    >>> import pyarrow as pa
+    >>> import defocus as dp
+    >>> home = tempfile.TemporaryDirectory()
+    >>> facts = {"unit": dp.rows(), "budget": dp.Budget(3, 1e-6), "name": "ages"}
+    >>> rows = pa.table({"age": [30, 40]})
+    >>> sites = {n: dp.open(rows, ledger=f"{home.name}/{n}", **facts) for n in ("north", "south")}
+    >>> asked = federation(sites).agg(people=dp.count())
+    >>> asked, asked.honest
+    (FederatedQuery(number of rows as people; at north, south), 2)
+    >>> for table in sites.values(): table.close()
+    >>> home.cleanup()
+    """
 
     sites: Mapping[str, Query | SqlQuery]
     dropouts: int = 0
@@ -115,7 +141,7 @@ class FederatedQuery:
         links = self._links(secrets.token_bytes(32))
         foreseen = {name: link.asked.preview(epsilon=epsilon, delta=delta) for name, link in links.items()}
         self._check_same(foreseen)
-        first = next(iter(foreseen.values()))
+        first: Preview = next(iter(foreseen.values()))
         return replace(first, rules=rules_of((*first.rules, self._words)))
 
     def release(
@@ -125,7 +151,7 @@ class FederatedQuery:
         delta: Number | None = None,
         purpose: str | None = None,
         who: str | None = None,
-    ) -> Answer:
+    ) -> Released:
         """Charge each site, compute at each, add shares of noise, sum in secret, and show.
 
         A site that refuses, or fails, takes no part; the answer says so. If more do than may drop out, there is no
@@ -133,7 +159,7 @@ class FederatedQuery:
         """
         event, asked = self.preview(epsilon=epsilon, delta=delta).event, spendable(epsilon, delta)
         links = self._links(secrets.token_bytes(32))
-        answers: dict[str, Answer] = {}
+        answers: dict[str, Released] = {}
         refusals = self._refusals(event, asked, purpose)
         if len(self.sites) - len(refusals) < len(self.sites) - self.dropouts:
             raise self._too_few(refusals)
@@ -244,10 +270,10 @@ class _Link:
         party = Party(plan, self.number, self.identity, vector)
         message = party.begin()
         while True:
-            answer = self.hub.exchange(self.number, plan, message)
-            if isinstance(answer, np.ndarray):
-                return answer
-            message = party.receive(answer)
+            reply = self.hub.exchange(self.number, plan, message)
+            if not isinstance(reply, bytes):
+                return reply
+            message = party.receive(reply)
 
 
 @final
@@ -263,7 +289,7 @@ class _Hub:
     turn: threading.Condition = field(default_factory=threading.Condition)
     coordinator: Coordinator | None = None
     session: bytes = b""
-    replies: dict[int, Any] = field(default_factory=dict)
+    replies: dict[int, bytes | NDArray[np.int64]] = field(default_factory=dict)
     failure: DefocusError | None = None
 
     def plan(self, step: int, length: int) -> SumPlan:
@@ -271,7 +297,7 @@ class _Hub:
         name = hashlib.sha256(self.name + step.to_bytes(8)).digest()
         return SumPlan(self.parties, length, _BITS, self.dropouts, self.colluding, name)
 
-    def exchange(self, number: int, plan: SumPlan, message: bytes) -> Any:
+    def exchange(self, number: int, plan: SumPlan, message: bytes) -> bytes | NDArray[np.int64]:
         """Hand in a message, and wait for what to do next: another message, or the sum."""
         with self.turn:
             if self.coordinator is None or self.coordinator.due is None:
@@ -297,7 +323,7 @@ class _Hub:
         if coordinator is None or coordinator.due is None or coordinator.missing - self.left:
             return
         try:
-            replies: dict[int, Any] = dict(coordinator.advance())
+            replies: dict[int, bytes | NDArray[np.int64]] = dict(coordinator.advance())
             if coordinator.due is None:
                 total = coordinator.sum()
                 replies = {number: total.copy() for number in coordinator.survivors}
@@ -308,7 +334,7 @@ class _Hub:
         self.turn.notify_all()
 
 
-def federation(sites: Mapping[str, Table], *, dropouts: int = 0, colluding: int = 0, overlap: int = 1) -> Federation:
+def federation(sites: Mapping[str, Any], *, dropouts: int = 0, colluding: int = 0, overlap: int = 1) -> Federation:
     """Several owners' tables, to be asked as one; see :mod:`defocus.federated.federation` for what is promised.
 
     Args:
@@ -321,10 +347,9 @@ def federation(sites: Mapping[str, Table], *, dropouts: int = 0, colluding: int 
     >>> import pyarrow as pa
     >>> import defocus as dp
     >>> home = tempfile.TemporaryDirectory()
-    >>> def hospital(name, ages):
-    ...     budget = dp.Budget(3, 1e-6)
-    ...     return dp.open(pa.table({"age": ages}), unit=dp.rows(), budget=budget, ledger=f"{home.name}/{name}", name=name)
-    >>> sites = {"north": hospital("north", [30, 40]), "south": hospital("south", [50]), "west": hospital("west", [60])}
+    >>> facts = {"unit": dp.rows(), "budget": dp.Budget(3, 1e-6), "name": "ages"}
+    >>> rows = pa.table({"age": [30, 40]})
+    >>> sites = {n: dp.open(rows, ledger=f"{home.name}/{n}", **facts) for n in ("north", "south", "west")}
     >>> together = federation(sites)
     >>> answer = together.agg(patients=dp.count()).release(epsilon=1)
     >>> -50 < answer.value < 50
@@ -340,7 +365,7 @@ def federation(sites: Mapping[str, Table], *, dropouts: int = 0, colluding: int 
     if len({id(table.ledger) for table in sites.values()}) < len(sites):
         raise InvalidParameterError("Two sites have one ledger.", fix="open each site's table with its own ledger.")
     number, gone, bad = len(sites), whole("dropouts", dropouts), whole("colluding", colluding)
-    if number < 2 or number - 1 <= 2 * gone + bad:  # noqa: PLR2004
+    if number < 2 or number - 1 <= 2 * gone + bad:
         raise InvalidParameterError(
             f"Of {number} sites, {gone} may drop out and {bad} collude: the rest is too few to agree on who is left.",
             fix="let twice the drop-outs and the colluding sites be less than all others, or add sites.",

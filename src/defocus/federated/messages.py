@@ -10,7 +10,20 @@ from typing import NamedTuple, final
 
 from defocus.errors import ProtocolError
 
-__all__ = ["HEAD", "SIGNATURE", "Kind", "Received", "bitmap", "heading", "known", "numbers", "read", "rows", "table", "written"]
+__all__ = [
+    "HEAD",
+    "SIGNATURE",
+    "Kind",
+    "Received",
+    "bitmap",
+    "heading",
+    "known",
+    "numbers",
+    "read",
+    "rows",
+    "table",
+    "written",
+]
 
 SIGNATURE = 64
 HEAD = 35

@@ -87,7 +87,7 @@ class Identity:
         return Identity(Ed25519PrivateKey.generate())
 
     @staticmethod
-    def from_bytes(secret: bytes) -> "Identity":
+    def from_bytes(secret: object) -> "Identity":
         """One that :meth:`to_bytes` gave."""
         if not isinstance(secret, bytes) or len(secret) != _KEY:
             raise InvalidParameterError("An identity has 32 bytes.", fix="pass what Identity.to_bytes() gave.")
@@ -142,13 +142,14 @@ class SumPlan:
 
     def __post_init__(self) -> None:
         number = len(self.parties)
-        good = all(isinstance(each, bytes) and len(each) == _KEY for each in self.parties)
+        given: tuple[object, ...] = self.parties
+        good = all(isinstance(each, bytes) and len(each) == _KEY for each in given)
         if not good or len(set(self.parties)) != number or not 2 <= number < 1 << 16:
             raise InvalidParameterError(
                 "The parties of a sum are from 2 to 65535 different public keys of 32 bytes.",
                 fix="pass Identity.public of each.",
             )
-        if not isinstance(self.name, bytes) or len(self.name) != _KEY:
+        if len(self.name) != _KEY:
             raise InvalidParameterError("The name of a sum has 32 bytes.", fix="leave it out: a random one is made.")
         count("length", self.length)
         whole("dropouts", self.dropouts)
@@ -232,7 +233,7 @@ class SumPlan:
     @property
     def word(self) -> type[np.unsignedinteger[Any]]:
         """The integers in which is computed."""
-        return np.uint32 if self.bits <= 32 else np.uint64  # noqa: PLR2004
+        return np.uint32 if self.bits <= 32 else np.uint64
 
     @property
     def size(self) -> int:
@@ -305,9 +306,17 @@ class Party:
         number: which party this is, from 1.
         identity: its key.
         values: its vector; integers are taken modulo 2**bits.
+
+    >>> own = [Identity.generate() for _ in range(3)]
+    >>> plan = SumPlan(tuple(each.public for each in own), length=2)
+    >>> len(Party(plan, 1, own[0], [5, 6]).begin())
+    163
     """
 
-    __slots__ = ("_due", "_identity", "_inbox", "_keys", "_number", "_others", "_plan", "_sealing", "_seed", "_survivors", "_values")  # fmt: skip
+    __slots__ = (
+        *("_due", "_identity", "_inbox", "_keys", "_number", "_others"),
+        *("_plan", "_sealing", "_seed", "_survivors", "_values"),
+    )
 
     def __init__(self, plan: SumPlan, number: int, identity: Identity, values: Any) -> None:
         if not 1 <= whole("number", number) <= len(plan.parties) or plan.parties[number - 1] != identity.public:
@@ -442,9 +451,18 @@ class Coordinator:
 
     :meth:`accept` takes what parties say, in any order; :meth:`advance` ends a step and gives what to send to whom.
     After the last step, :meth:`sum` is there. A message that is refused changes nothing.
+
+    >>> own = [Identity.generate() for _ in range(3)]
+    >>> plan = SumPlan(tuple(each.public for each in own), length=2)
+    >>> coordinator = Coordinator(plan)
+    >>> coordinator.accept(Party(plan, 2, own[1], [5, 6]).begin()), sorted(coordinator.missing)
+    (2, [1, 3])
     """
 
-    __slots__ = ("_dealt", "_directory", "_done", "_due", "_factors", "_heard", "_inboxes", "_keys", "_plan", "_shares", "_signatures", "_survivors", "_total")  # fmt: skip
+    __slots__ = (
+        *("_dealt", "_directory", "_done", "_due", "_factors", "_heard", "_inboxes"),
+        *("_keys", "_plan", "_shares", "_signatures", "_survivors", "_total"),
+    )
 
     def __init__(self, plan: SumPlan) -> None:
         self._plan = plan
@@ -597,10 +615,8 @@ class Coordinator:
             self._shares.setdefault(dealer, {})[party] = said[1:]
 
     def _unmask(self) -> None:
-        plan, keys = self._plan, []
-        dealers = frozenset(self._inboxes)
-        for party in sorted(self._survivors):
-            keys.append((_derived(self._secret(party), plan.session, b"self"), True))
+        plan, dealers = self._plan, frozenset(self._inboxes)
+        keys = [(_derived(self._secret(party), plan.session, b"self"), True) for party in sorted(self._survivors)]
         for party in sorted(dealers - self._survivors):
             near = [each for each in self._inboxes[party] if each in self._survivors]
             if not near:
@@ -628,13 +644,20 @@ class Coordinator:
 
 
 def secure_sum(
-    vectors: Sequence[Any], *, bits: int = 32, dropouts: int = 0, colluding: int = 0, silent: Mapping[int, Kind] | None = None
+    vectors: Sequence[Any] | NDArray[Any],
+    *,
+    bits: int = 32,
+    dropouts: int = 0,
+    colluding: int = 0,
+    silent: Mapping[int, Kind] | None = None,
 ) -> tuple[NDArray[np.int64], frozenset[int]]:
     """The sum of vectors by the whole protocol, all parties in this process, and over which of them it is.
 
     Args:
         vectors: one for each party.
-        bits: see :class:`SumPlan`; likewise ``dropouts`` and ``colluding``.
+        bits: see :class:`SumPlan`.
+        dropouts: how many parties may fail.
+        colluding: how many may tell the coordinator what they know.
         silent: for parties that drop out, the first message that they do not send.
 
     >>> total, over = secure_sum([[1, 2], [3, 4], [5, 6], [7, -8]], dropouts=1, silent={4: Kind.MASKED})

@@ -19,7 +19,8 @@ Gaussian
 
     If P' is within :math:`e^{\pm d\tau}` of P, then :math:`P' = e^{-d\tau} P + (1 - e^{-d\tau}) R` for some law R. So
     d such sums can be simulated from the mechanism's own output and from something that tells everything with
-    probability :math:`1 - e^{-d\tau} \le d\tau`: that is charged as ``Approximate(0, d tau)``. It is far below any delta: at most 1e-250 for each entry and party.
+    probability :math:`1 - e^{-d\tau} \le d\tau`: that is charged as ``Approximate(0, d tau)``. It is far below any
+    delta: at most 1e-250 for each entry and party.
 
 Further shares, of more honest parties than were counted on, are independent noise on top.
 
@@ -36,7 +37,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from defocus.errors import InvalidParameterError, count
+from defocus.errors import InvalidParameterError, Number, count
 from defocus.mechanisms.gaussian import Gaussian
 from defocus.mechanisms.laplace import Laplace
 from defocus.mechanisms.mechanism import integers
@@ -87,7 +88,8 @@ class NoiseShare:
     def __post_init__(self) -> None:
         if not isinstance(self.mechanism, Laplace | Gaussian):
             raise InvalidParameterError(
-                f"Noise of {type(self.mechanism).__name__} cannot be shared.", fix="pass a Laplace or Gaussian mechanism."
+                f"Noise of {type(self.mechanism).__name__} cannot be shared.",
+                fix="pass a Laplace or Gaussian mechanism.",
             )
         count("honest", self.honest)
         if not self.parties:
@@ -95,8 +97,8 @@ class NoiseShare:
         count("parties", self.parties)
         if isinstance(self.mechanism, Gaussian) and self._sigma < _BESIDE:
             raise InvalidParameterError(
-                f"A share of Gaussian noise with sigma {float(self.mechanism.sigma):g} among {self.honest} parties is too"
-                f" narrow: sums of such shares are not Gaussian.",
+                f"A share of Gaussian noise with sigma {float(self.mechanism.sigma):g} among {self.honest} parties is"
+                f" too narrow: sums of such shares are not Gaussian.",
                 fix=f"use a finer grid, so that a share has a standard deviation of at least {_BESIDE}.",
             )
 
@@ -122,6 +124,11 @@ class NoiseShare:
         if isinstance(self.mechanism, Laplace):
             return self.mechanism.variance * self.parties / self.honest
         return self.parties * float(self._sigma) ** 2
+
+    @property
+    def sensitivity(self) -> Number:
+        """Of the mechanism."""
+        return self.mechanism.sensitivity
 
     @property
     def _sigma(self) -> Fraction:

@@ -7,13 +7,14 @@ The geometric law with ratio :math:`q = e^{-1/b}` has the generating function
 so it is a sum of jumps: of each size k a Poisson number with mean :math:`q^k/k`. One party of n draws jumps with means
 :math:`q^k/(nk)`; the jumps of all n together are geometric, and the difference of two such numbers is discrete Laplace.
 
-Jumps are drawn by thinning. Of sizes from :math:`2^j` to :math:`2^{j+1} - 1` a Poisson number with mean 1/n is proposed,
-each size alike, and size k is kept with probability :math:`2^j q^k / k`. With :math:`L = 2^J \ge b`, larger sizes are
-proposed by a Poisson number with mean 1/n, too: in the block from :math:`(m+1)L` on with probability
+Jumps are drawn by thinning. Of sizes from :math:`2^j` to :math:`2^{j+1} - 1`, a Poisson number with mean 1/n is
+proposed, each size alike, and size k is kept with probability :math:`2^j q^k / k`. With :math:`L = 2^J \ge b`, larger
+sizes are proposed by a Poisson number with mean 1/n, too: in the block from :math:`(m+1)L` on with probability
 :math:`2^{-m-1}`, kept with probability :math:`2^{m+1} (L/k) q^k \le (2/e)^{m+1}`.
 
-Reference: Dwork, Kenthapadi, McSherry, Mironov, Naor (2006), Our data, ourselves, for noise that nobody knows; Goryczka,
-Xiong (2017), A comprehensive comparison of multiparty secure additions with differential privacy, for Pólya shares.
+Reference: Dwork, Kenthapadi, McSherry, Mironov, Naor (2006), Our data, ourselves, for noise that nobody knows;
+Goryczka, Xiong (2017), A comprehensive comparison of multiparty secure additions with differential privacy, for Pólya
+shares.
 """
 
 import math
@@ -76,8 +77,9 @@ def _polya(scale: Fraction, parties: int, size: int, bits: Bits) -> Integers:
 
 def _poisson(rate: Fraction, size: int, bits: Bits) -> Integers:
     """Poisson numbers with a rational mean of at most one: how many sums of probabilities a uniform real exceeds."""
-    sums, low, high = [], [0], [0]
-    while not sums or (low[-1] < (1 << 64) - 8 and len(sums) < 40):  # noqa: PLR2004  # the rest is settled one by one
+    sums: list[Fraction] = []
+    low, high = [0], [0]
+    while not sums or (low[-1] < (1 << 64) - 8 and len(sums) < 40):  # the rest is settled one by one
         sums.append(_sum_of_weights(rate, len(sums)))
         below, above = _bounds(rate, sums[-1], 64)
         low.append(below)

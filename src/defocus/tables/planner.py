@@ -369,10 +369,10 @@ class Plan:
         if any(split.total for split in self.splits):
             raise _not_together("a public number of rows", "open the tables without it")
         others = {name: how.shared(together) for name, how in self.others.items() if isinstance(how, CellNoise)}
-        finds = {name: getattr(self, name) for name in ("contributions", "memberships")}
         return replace(
             self,
-            **{name: None if how is None else how.shared(together) for name, how in finds.items()},
+            contributions=None if self.contributions is None else self.contributions.shared(together),
+            memberships=None if self.memberships is None else self.memberships.shared(together),
             splits=tuple(split.shared(together) for split in self.splits),
             others=others,
             levels=tuple(
