@@ -324,7 +324,7 @@ class _Hub:
             return
         try:
             replies: dict[int, bytes | NDArray[np.int64]] = dict(coordinator.advance())
-            if coordinator.due is None:
+            if not replies:  # the last step is over
                 total = coordinator.sum()
                 replies = {number: total.copy() for number in coordinator.survivors}
         except DefocusError as problem:
