@@ -13,6 +13,7 @@ from defocus.errors import ExpressionError
 from defocus.privacy import events
 from defocus.privacy.events import (
     NOTHING,
+    AllocatedGaussian,
     Approximate,
     Composed,
     Concentrated,
@@ -29,6 +30,7 @@ from defocus.privacy.events import (
     SampledGaussian,
     Selected,
     SelectedPoisson,
+    ShuffledGaussian,
     compose,
 )
 from defocus.privacy.expressions import (
@@ -64,6 +66,8 @@ simple: st.SearchStrategy[Event] = st.one_of(
     st.builds(Exponential, numbers),
     st.builds(RandomizedResponse, numbers, st.integers(2, 100)),
     st.builds(SampledGaussian, numbers, small),
+    st.builds(lambda ratio, steps: AllocatedGaussian(ratio, Fraction(1, steps), steps), numbers, st.integers(1, 99)),
+    st.builds(lambda ratio, size: ShuffledGaussian(ratio, size, 9 * size, 8), numbers, st.integers(1, 99)),
 )
 
 
@@ -159,7 +163,7 @@ def test_a_fraction_that_is_whole_is_written_as_a_whole_number() -> None:
         ("Gaussian(1)", "There is no event called Gaussian", 0, "did you mean gaussian?"),
         ("randomised_response(1)", "There is no event called randomised_response", 0, "did you mean randomized"),
         ("__import__(1)", "There is no event called __import__", 0, "use one of "),
-        ("qqq(1)", "There is no event called qqq", 0, "use one of approximate, "),
+        ("qqq(1)", "There is no event called qqq", 0, "use one of allocated_gaussian, approximate, "),
         ("gaussian", "gaussian needs its parameters", 0, "write gaussian(ratio)."),
         ("sampled(gaussian(1))", "sampled needs rate", 0, "write sampled(event, rate)."),
         ("gaussian(1, 2)", "gaussian does not take another argument", 12, "write gaussian(ratio)."),

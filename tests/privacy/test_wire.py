@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from defocus.errors import InvalidParameterError
 from defocus.privacy import (
     NOTHING,
+    AllocatedGaussian,
     Approximate,
     Concentrated,
     DiscreteGaussian,
@@ -29,6 +30,7 @@ from defocus.privacy import (
     Selected,
     SelectedPoisson,
     Shuffled,
+    ShuffledGaussian,
     SubsetResponse,
     compose,
     events,
@@ -54,6 +56,10 @@ single: st.SearchStrategy[Event] = st.one_of(
     st.builds(Concentrated, positives),
     st.builds(Exponential, positives),
     st.builds(SampledGaussian, positives, rates),
+    st.builds(
+        lambda ratio, steps: AllocatedGaussian(ratio, Fraction(1, steps + 1), steps), positives, st.integers(1, 99)
+    ),
+    st.builds(lambda ratio, size: ShuffledGaussian(ratio, size, 9 * size, 8), positives, st.integers(1, 99)),
     st.builds(RandomizedResponse, positives, st.integers(2, 2**63 - 1)),
 )
 anything = st.recursive(
@@ -93,6 +99,10 @@ GOLDEN: dict[str, Event] = {
         Gaussian(1), 10, 1000
     ),
     '{"kind":"SampledGaussian","rate":"1/100","ratio":1.1}': SampledGaussian(1.1, Fraction(1, 100)),
+    '{"kind":"AllocatedGaussian","rate":"1/100","ratio":1.1,"steps":100}': AllocatedGaussian(
+        1.1, Fraction(1, 100), 100
+    ),
+    '{"kind":"ShuffledGaussian","population":1001,"ratio":2,"size":10,"steps":100}': ShuffledGaussian(2, 10, 1001, 100),
     '{"eta":0,"event":{"epsilon":1,"kind":"Pure"},"gamma":0.1,"kind":"Selected"}': Selected(Pure(1), 0.1),
     '{"event":{"epsilon":1,"kind":"Pure"},"kind":"SelectedPoisson","mean":20}': SelectedPoisson(Pure(1), 20),
     '{"both":"1/16","epsilon":1,"inside":0.25,"kind":"SubsetResponse"}': SubsetResponse(1, 0.25, Fraction(1, 16)),

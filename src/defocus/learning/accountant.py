@@ -169,7 +169,7 @@ def plan(
     drawn: Sampling
     how: Strategy | None = None
     if banded is None:
-        drawn = planned(sampling, size=size, batch=rows, steps=total, replace=replace, delta=outright)
+        drawn = planned(sampling, size=size, batch=rows, steps=total, replace=replace)
     else:
         if sampling != "poisson":
             raise InvalidParameterError(
@@ -252,7 +252,7 @@ def _steps(size: int, batch: Fraction, epochs: object, steps: object, sampling: 
     elif sampling == "balls in bins":
         total = count("epochs", epochs) * max(1, round(size / batch))
     elif sampling == "shuffled":
-        total = count("epochs", epochs) * math.ceil(size / batch)
+        total = count("epochs", epochs) * max(1, math.floor((size - 1) / batch))
     else:
         total = steps_of(epochs, size, batch)
     if total > _MOST_STEPS:

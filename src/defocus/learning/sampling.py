@@ -1,33 +1,4 @@
-r"""How batches are drawn, and what each way of drawing is charged as.
-
-What is gained when each unit falls into one secret step of an epoch, uniformly and independently of the others.
-
-Let t be the number of steps, z the ratio of noise, and consider a unit that is removed (law P) or added (law Q without
-it). With :math:`L_j` the likelihood ratio of step j if the unit is in it, given what was released before,
-
-.. math:: \frac{dP}{dQ}\Big|_{i \text{ steps}} = 1 - \frac{M_i}{t}, \qquad M_i = \sum_{j \le i} (1 - L_j).
-
-Given the steps before, step i holds the unit with probability :math:`\lambda_i = 1/(t - M_{i-1})`, and is a Gaussian
-release on such a sample. Under Q, M is a martingale whose increments x are at most one and have variance at most
-:math:`v = e^{1/z^2} - 1`. Since :math:`(e^{sx} - 1 - sx)/x^2` grows with x, and by Doob's inequality,
-
-.. math:: Q(\max_i M_i > \gamma t) \le \big((1 + v(e^s - 1 - s))\, e^{-s\gamma}\big)^t \quad\text{for every } s > 0.
-
-Let B be this event, β the bound of its probability. P(B) is smaller still, since the ratio above is below one on B.
-Outside of B every :math:`\lambda_i` is at most :math:`\lambda = 1/(t(1-\gamma))`. So up to B, in either direction, the
-epoch is a run of t Poisson-sampled releases at rate λ, and with any other releases beside it
-
-.. math:: \delta(\varepsilon) \le \delta_{\text{Poisson at } \lambda}(\varepsilon) + \beta.
-
-It is charged as that run and ``Approximate(0, 2β)``: where accountants multiply the first term by 1 − 2β, twice β
-makes up for it in every statement with a delta of at most 1/2.
-
-Reference:
-    Chua et al. (2025), Balls-and-bins sampling for DP-SGD; Feldman, Shenfeld (2025), Privacy amplification by random
-    allocation (the decomposition into Poisson steps; the tail bound here is
-    simpler); Bennett (1962), Probability inequalities for the sum of independent random variables.
-
-How batches are drawn, and the event that is proven for each way.
+r"""How batches are drawn, and the event that is proven for each way.
 
 A *unit* is what is protected: an example, or a user with all of theirs. The noise of a step is told by its *ratio*, the
 standard deviation of the noise on a sum of contributions over the largest L2 norm of one contribution. Under
@@ -35,10 +6,9 @@ replace-one adjacency a unit in the sample is exchanged for another one, which m
 The number of units, and hence the rate, is a public number of the run; it is the same number on neighbouring data.
 """
 
-import math
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
@@ -49,7 +19,16 @@ from defocus.errors import InvalidParameterError, UnaccountedSamplingError
 from defocus.learning.noise import Stream
 from defocus.noise import bernoulli, permutation, uniform
 from defocus.noise.ranges import Integers
-from defocus.privacy.events import Approximate, Event, Gaussian, Sampled, SampledBatch, SampledGaussian, compose
+from defocus.privacy.events import (
+    AllocatedGaussian,
+    Event,
+    Gaussian,
+    Sampled,
+    SampledBatch,
+    SampledGaussian,
+    ShuffledGaussian,
+    compose,
+)
 
 __all__ = [
     "SAMPLINGS",
@@ -59,35 +38,8 @@ __all__ = [
     "Poisson",
     "Sampling",
     "Shuffled",
-    "allocated_rate",
     "planned",
 ]
-
-
-_TILTS = np.geomspace(1e-3, 30, 600)
-_PAD = 1 + 1e-9
-_HALF = 0.5
-
-
-def allocated_rate(ratio: float, steps: int, failing: float) -> float | None:
-    """The rate λ at which an epoch of ``steps`` steps counts as Poisson-sampled, except with probability ``failing``.
-
-    None where that is no clear gain over counting the epoch as one release: with much noise and many steps it is one.
-
-    >>> round(1000 * allocated_rate(2.0, 1000, 1e-8), 3)
-    1.121
-    >>> allocated_rate(0.5, 10, 1e-8)
-    """
-    if steps < 2 or not failing > 0 or ratio < 0.05:
-        return None
-    variance = math.expm1(1 / ratio**2) * _PAD
-    exponents = np.log1p(variance * (np.expm1(_TILTS) - _TILTS)) + math.log(1 / failing) / steps * _PAD
-    gamma = float((exponents / _TILTS).min()) * _PAD
-    if not gamma < 1:
-        return None
-    rate = 1 / (steps * (1 - gamma)) * _PAD
-    gains = steps * rate**2 * variance < _HALF / ratio**2
-    return rate if gains and rate < 1 else None
 
 
 class Sampling(ABC):
@@ -207,14 +159,9 @@ class BallsInBins(Sampling):
     r"""In each epoch every unit falls into one of the steps, uniformly and independently of the others.
 
     Guarantee:
-        An epoch is one Gaussian release at the least ratio of its steps. For a fixed place of the unit, the epochs on
-        neighbouring data differ in that one step, by one contribution (two where it is replaced), and each later step
-        is a function of what was released before; where others fall does not depend on the unit. So the pair of laws
-        is dominated by the Gaussian one for every place, and a mixture over places, which is the same on both sides,
-        by joint convexity too.
-        Where a unit is added or removed, the place is secret as well, and with enough noise and steps an epoch counts
-        as Poisson-sampled steps at a rate slightly above one over the number of bins, except with a small probability
-        (``failing``), which is charged as delta: see :mod:`defocus.learning.sampling` for the proof.
+        An epoch is one :class:`~defocus.privacy.events.AllocatedGaussian` at the least ratio of its steps, which is
+        where the proof is told: the step of the unit is secret, and where others fall does not depend on it. It needs
+        slightly less noise than Poisson sampling where a unit is added or removed.
     Reference:
         Chua et al. (2025), Balls-and-bins sampling for DP-SGD; Feldman, Shenfeld (2025).
     """
@@ -223,7 +170,6 @@ class BallsInBins(Sampling):
     bins: int
     steps: int
     replace: bool = False
-    failing: float = 0.0
 
     @property
     def batch(self) -> Fraction:
@@ -232,15 +178,12 @@ class BallsInBins(Sampling):
 
     def event(self, ratios: Sequence[float]) -> Event:
         """See the base class."""
-        epochs = Counter(tuple(ratios[start : start + self.bins]) for start in range(0, len(ratios), self.bins))
-        return compose(times * self._epoch(epoch) for epoch, times in epochs.items())
-
-    def _epoch(self, ratios: tuple[float, ...]) -> Event:
-        rate = None if self.replace else allocated_rate(min(ratios), self.bins, self.failing)
-        if rate is None:
-            return self.noise(min(ratios))
-        steps = (times * Sampled(Gaussian(ratio), rate) for ratio, times in Counter(ratios).items())
-        return compose((*steps, Approximate(0, 2 * self.failing)))
+        rate = Fraction(1, self.bins)
+        return _by_epoch(
+            ratios,
+            self.bins,
+            lambda ratio, steps: AllocatedGaussian(ratio, rate, steps) if self.bins > 1 else self.noise(ratio),
+        )
 
     def draw(self, step: int, units: int, key: bytes) -> Integers:
         """See the base class."""
@@ -249,33 +192,30 @@ class BallsInBins(Sampling):
 
     def words(self) -> str:
         """See the base class."""
-        return (
-            f"balls in bins: in each epoch each falls into one of {self.bins} steps; an epoch counts as one release,"
-            " or as Poisson-sampled steps at a slightly higher rate where that is proven to be less"
-        )
+        return f"balls in bins: in each epoch each falls into one of {self.bins} steps, and nobody learns into which"
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Shuffled(Sampling):
-    r"""In each epoch the units are shuffled and cut into batches; the last one may be smaller.
+    r"""In each epoch the units are shuffled and cut into batches of equal size; at least one unit is left out.
 
     Guarantee:
-        For a unit replaced by another: the same place is taken by the other, so an epoch is one Gaussian release at
-        twice the sensitivity, as for :class:`BallsInBins`. A unit added or removed would move others between batches,
-        for which nothing is claimed.
+        An epoch is one :class:`~defocus.privacy.events.ShuffledGaussian` at the least ratio of its steps. Another unit
+        takes the place of one that is missing, which moves a sum by twice the bound. So it needs twice the noise of
+        :class:`BallsInBins`, and there are data for which less would not do.
     """
 
     size: int
     length: int
     steps: int
-    replace: bool = True
+    replace: bool = False
 
     def __post_init__(self) -> None:
-        if not self.replace:
+        if self.length >= self.size:
             raise UnaccountedSamplingError(
-                "Where a unit is added or removed, shuffled batches of equal size move others between batches.",
-                fix='use sampling="balls in bins" or "poisson", or protect a replaced unit: rows(replace=True).',
+                f"Shuffled batches leave at least one unit out, but a batch of {self.length} holds all {self.size}.",
+                fix='pass a smaller batch_size=, or use sampling="poisson".',
             )
 
     @property
@@ -283,21 +223,38 @@ class Shuffled(Sampling):
         """See the base class."""
         return Fraction(self.length)
 
+    @property
+    def batches(self) -> int:
+        """How many an epoch has."""
+        return (self.size - 1) // self.length
+
     def event(self, ratios: Sequence[float]) -> Event:
         """See the base class."""
-        length = -(-self.size // self.length)
-        least = Counter(min(ratios[start : start + length]) for start in range(0, len(ratios), length))
-        return compose(times * self.noise(ratio) for ratio, times in least.items())
+        return _by_epoch(
+            ratios, self.batches, lambda ratio, steps: ShuffledGaussian(ratio, self.length, self.size, steps)
+        )
 
     def draw(self, step: int, units: int, key: bytes) -> Integers:
         """See the base class."""
-        epoch, place = divmod(step, -(-self.size // self.length))
+        epoch, place = divmod(step, self.batches)
         order = permutation(units, Stream(key, "shuffled", epoch))
         return np.sort(order[place * self.length : (place + 1) * self.length])
 
     def words(self) -> str:
         """See the base class."""
-        return f"shuffled batches of {self.length}; an epoch is counted as one release, without amplification"
+        return (
+            f"shuffled batches of {self.length}, of which an epoch has {self.batches} and leaves the rest out; noise is"
+            " counted for a unit that takes another's place, which is twice the sensitivity"
+        )
+
+
+def _by_epoch(ratios: Sequence[float], length: int, epoch: Callable[[float, int], Event]) -> Event:
+    """What epochs of so many steps owe, each at its least ratio; the last one may have fewer."""
+    cut = Counter(
+        (min(ratios[start : start + length]), len(ratios[start : start + length]))
+        for start in range(0, len(ratios), length)
+    )
+    return compose(times * epoch(ratio, steps) for (ratio, steps), times in cut.items())
 
 
 @final
@@ -357,12 +314,9 @@ SAMPLINGS = ("poisson", "balls in bins", "shuffled", "fixed size")
 
 
 def planned(
-    name: object, *, size: int, batch: int | Fraction, steps: int, replace: bool, delta: float = 0.0
+    name: object, *, size: int, batch: int | Fraction, steps: int, replace: bool
 ) -> Poisson | FixedSize | BallsInBins | Shuffled:
-    """The plan of the sampling called ``name``; samplers made elsewhere are refused.
-
-    A twentieth of ``delta`` may be spent on failures of a proof, over all epochs.
-    """
+    """The plan of the sampling called ``name``; samplers made elsewhere are refused."""
     if not isinstance(name, str):
         raise UnaccountedSamplingError(
             f"Batches are drawn by Defocus, so that what is charged is what ran, but got {type(name).__name__}.",
@@ -375,8 +329,7 @@ def planned(
     if name == "poisson":
         return Poisson(size, Fraction(batch) / size, steps, replace)
     if name == "balls in bins":
-        bins = max(1, round(size / Fraction(batch)))
-        return BallsInBins(size, bins, steps, replace, delta / 40 / -(-steps // bins))
+        return BallsInBins(size, max(1, round(size / Fraction(batch))), steps, replace)
     drawn = Fraction(batch)
     if drawn.denominator != 1:
         raise InvalidParameterError("A batch of fixed size holds a whole number.", fix="pass a whole batch=.")

@@ -16,6 +16,7 @@ from defocus.privacy.classical import laplace_scale as laplace_scale
 from defocus.privacy.composition import FixedSequence as FixedSequence
 from defocus.privacy.composition import fixed_sequence_bound as fixed_sequence_bound
 from defocus.privacy.events import NOTHING as NOTHING
+from defocus.privacy.events import AllocatedGaussian as AllocatedGaussian
 from defocus.privacy.events import Approximate as Approximate
 from defocus.privacy.events import Composed as Composed
 from defocus.privacy.events import Concentrated as Concentrated
@@ -33,6 +34,7 @@ from defocus.privacy.events import SampledGaussian as SampledGaussian
 from defocus.privacy.events import Selected as Selected
 from defocus.privacy.events import SelectedPoisson as SelectedPoisson
 from defocus.privacy.events import Shuffled as Shuffled
+from defocus.privacy.events import ShuffledGaussian as ShuffledGaussian
 from defocus.privacy.events import SubsetResponse as SubsetResponse
 from defocus.privacy.events import compose as compose
 from defocus.privacy.expressions import family as family

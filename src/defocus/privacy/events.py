@@ -24,6 +24,7 @@ from defocus.errors import (
 
 __all__ = [
     "NOTHING",
+    "AllocatedGaussian",
     "Approximate",
     "Composed",
     "Concentrated",
@@ -41,6 +42,7 @@ __all__ = [
     "Selected",
     "SelectedPoisson",
     "Shuffled",
+    "ShuffledGaussian",
     "SubsetResponse",
     "compose",
     "described",
@@ -339,6 +341,84 @@ class SampledGaussian(Event):
 
     def __post_init__(self) -> None:
         _keep(self, ratio=positive("ratio", self.ratio), rate=probability("rate", self.rate, zero=False))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class AllocatedGaussian(Event):
+    """Sums over several steps, to at most one of which each unit adds its vector: random allocation, balls and bins.
+
+    A unit takes part in each of ``steps`` steps with probability ``rate``, in one of them at most, independently of
+    where others take part; nobody learns in which. An epoch of balls-and-bins batches is
+    ``AllocatedGaussian(ratio, Fraction(1, bins), bins)``, and its first steps alone have a smaller ``steps``. Each step
+    has Gaussian noise with standard deviation ``ratio`` times the bound on the norm of one unit's vector, under either
+    adjacency, and may depend on the steps before.
+
+    >>> from defocus.privacy import account
+    >>> epoch = AllocatedGaussian(1.0, Fraction(1, 100), steps=100)
+    >>> round(account(10 * epoch).epsilon(1e-5), 2)
+    1.7
+    """
+
+    ratio: Number
+    rate: Number
+    steps: int
+
+    def __post_init__(self) -> None:
+        _keep(self, ratio=positive("ratio", self.ratio), rate=probability("rate", self.rate, zero=False))
+        _keep(self, steps=count("steps", self.steps))
+        if Fraction(self.rate) * self.steps > 1:
+            raise InvalidParameterError(
+                f"A unit cannot take part in one of {self.steps} steps at most, in each with probability {self.rate}.",
+                fix="pass a rate of at most 1/steps, as a Fraction where it is that.",
+            )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ShuffledGaussian(Event):
+    """Sums over ``steps`` batches of ``size``, cut from ``population`` units in random order; at least one is left.
+
+    Each step has Gaussian noise with standard deviation ``ratio`` times the bound on the norm of one unit's vector,
+    under either adjacency. ``population`` is public, and counts the unit that is added or removed.
+
+    Where no unit is left out, another could not take the place of one that is removed; so an epoch that uses all of
+    them is not described by this event.
+
+    >>> from defocus.privacy import account
+    >>> round(account(10 * ShuffledGaussian(2.0, size=64, population=6_401, steps=100)).epsilon(1e-5), 2)
+    1.7
+    """
+
+    ratio: Number
+    size: int
+    population: int
+    steps: int
+
+    def __post_init__(self) -> None:
+        _keep(self, ratio=positive("ratio", self.ratio), size=count("size", self.size))
+        _keep(self, population=count("population", self.population), steps=count("steps", self.steps))
+        if self.size * self.steps >= self.population:
+            raise InvalidParameterError(
+                f"{self.steps} batches of {self.size} leave none of {self.population} units out.",
+                fix="pass fewer steps: at least one unit is left out of an epoch.",
+            )
+
+    @property
+    def allocated(self) -> AllocatedGaussian:
+        r"""The random allocation that dominates it: at half the ratio, and the rate of one batch.
+
+        Draw an order of the units other than the one in question, of which there are enough for all batches, and choose
+        one place in every batch. The unit takes one of these places, uniformly, with probability steps * size /
+        population, and none otherwise: the result is an epoch of shuffled batches with the unit, as every place is
+        equally likely and the others are in random order. Given order and places, which do not depend on the unit, it
+        takes part in one step at most, where the sum moves by its vector less that of whom it displaces: at most twice
+        the bound. Without the unit the epoch is the same with no one displaced; where it is replaced, the other takes
+        its place. By joint convexity the average over orders and places is not further apart.
+
+        It is tight for a unit added or removed: others who all add the opposite of the unit's vector attain it.
+        """
+        return AllocatedGaussian(Fraction(self.ratio) / 2, Fraction(self.size, self.population), self.steps)
 
 
 @final

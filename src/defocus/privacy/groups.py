@@ -123,7 +123,14 @@ def _(event: events.SelectedPoisson, size: int) -> events.Event:
 
 
 @_group.register
-def _(event: events.Sampled | events.SampledBatch | events.SampledGaussian, size: int) -> events.Event:
+def _(
+    event: events.Sampled
+    | events.SampledBatch
+    | events.SampledGaussian
+    | events.AllocatedGaussian
+    | events.ShuffledGaussian,
+    size: int,
+) -> events.Event:
     raise _refusal(event, size, "a random part of the group is in the sample")
 
 

@@ -120,6 +120,12 @@ def _(event: events.SampledGaussian) -> Spend:
     return _amplified(events.Gaussian(Fraction(event.ratio) / 2), above(event.rate))
 
 
+@spend.register
+def _(event: events.AllocatedGaussian | events.ShuffledGaussian) -> Spend:
+    """As one release, in which a unit is replaced: never less than for one added or removed."""
+    return spend(events.Gaussian(Fraction(event.ratio) / 2))
+
+
 def _fixed(epsilon: Number, delta: float = 0.0) -> Spend:
     value = above(epsilon)
     return Spend(lambda _share: value, delta)

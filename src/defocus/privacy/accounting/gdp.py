@@ -16,7 +16,17 @@ from typing import ClassVar, final
 
 from defocus.errors import Number, UnsupportedEventError
 from defocus.privacy import classical, losses
-from defocus.privacy.events import Composed, DiscreteGaussian, Event, Gaussian, Sampled, SampledBatch, SampledGaussian
+from defocus.privacy.events import (
+    AllocatedGaussian,
+    Composed,
+    DiscreteGaussian,
+    Event,
+    Gaussian,
+    Sampled,
+    SampledBatch,
+    SampledGaussian,
+    ShuffledGaussian,
+)
 from defocus.privacy.losses import Interval, Loss, checked_delta, checked_epsilon
 from defocus.privacy.numbers import root_up
 from defocus.privacy.units import Adjacency
@@ -80,7 +90,7 @@ def _(event: Gaussian) -> Fraction:
 
 
 @squared_mu.register
-def _(event: Sampled | SampledBatch | SampledGaussian) -> Fraction:
+def _(event: Sampled | SampledBatch | SampledGaussian | AllocatedGaussian | ShuffledGaussian) -> Fraction:
     raise _refusal(event, "the Gaussian limit of sampled releases under-reports epsilon", ', or method="rdp"')
 
 

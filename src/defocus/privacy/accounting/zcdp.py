@@ -131,7 +131,7 @@ def _something(part: events.Event) -> float:
 
 
 @rho_of.register
-def _(event: events.SampledGaussian) -> float:
+def _(event: events.SampledGaussian | events.AllocatedGaussian | events.ShuffledGaussian) -> float:
     """Every part of the data may be in the sample, so never more than without sampling, for a unit replaced."""
     return rho_of(events.Gaussian(Fraction(event.ratio) / 2))
 

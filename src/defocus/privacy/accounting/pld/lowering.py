@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from defocus.errors import InvalidParameterError, Number, UnsupportedEventError
 from defocus.privacy import events
+from defocus.privacy.accounting.pld.allocation import allocated
 from defocus.privacy.accounting.pld.discrete import DiscreteGaussianProfile, DiscreteLaplaceProfile
 from defocus.privacy.accounting.pld.profiles import Atoms, BoundedRange, GaussianProfile, LaplaceProfile, Profile
 from defocus.privacy.accounting.pld.sampling import Batched, ReplacedGaussian, SampledProfile, ShuffledProfile
@@ -220,6 +221,22 @@ def _(event: events.SampledGaussian, adjacency: Adjacency) -> tuple[Profile, Pro
         return GaussianProfile(_up(2 * mu)), GaussianProfile(below(2 * mu)) if rate == 1 else None
     real = ReplacedGaussian(below(mu), below(rate)) if rate == event.rate and below(mu) else None
     return ReplacedGaussian(_up(mu), _up(rate)), real
+
+
+@_term.register
+def _(event: events.AllocatedGaussian, adjacency: Adjacency) -> tuple[Profile, Profile | None]:
+    mu, rate, replaced = _up(1 / Fraction(event.ratio)), _up(Fraction(event.rate)), adjacency is Adjacency.REPLACE
+    # Whatever the step, the laws are those of one Gaussian release, and mixtures are not further apart.
+    return allocated(mu, rate, event.steps, replaced=replaced) or GaussianProfile(mu * (1 + replaced)), None
+
+
+@_term.register
+def _(event: events.ShuffledGaussian, adjacency: Adjacency) -> tuple[Profile, Profile | None]:
+    inner, replaced = event.allocated, adjacency is Adjacency.REPLACE
+    mu, rate = _up(1 / Fraction(inner.ratio)), _up(Fraction(inner.rate))
+    # For a given place one vector is replaced by another, at most mu away, which is less where there is little noise.
+    hidden = not replaced or 4 * inner.steps * rate**2 * math.expm1(min(mu, 20.0) ** 2) < mu**2
+    return (allocated(mu, rate, inner.steps, replaced=replaced) if hidden else None) or GaussianProfile(mu), None
 
 
 def _sampled(

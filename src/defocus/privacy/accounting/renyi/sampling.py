@@ -65,7 +65,7 @@ __all__ = ["amplified", "overhead"]
 
 _RANDOM = (
     *(events.Sampled, events.SampledBatch, events.SampledGaussian),
-    *(events.Selected, events.SelectedPoisson),
+    *(events.Selected, events.SelectedPoisson, events.AllocatedGaussian, events.ShuffledGaussian),
 )
 _LARGEST_SUM = 4096
 _ROUNDING = 2.0**-50
@@ -94,6 +94,19 @@ def _(event: events.SampledGaussian, orders: Floats, adjacency: Adjacency) -> Fl
     pairs = [(half_pair(event, order), order) for order in orders.tolist()]
     found = [math.inf if pair is None else _from_pair(pair, 1.0, order, adjacency) for pair, order in pairs]
     return np.minimum(whole, found)
+
+
+@curve.register
+def _(event: events.AllocatedGaussian, orders: Floats, adjacency: Adjacency) -> Floats:
+    """Whatever the step, the laws are those of one Gaussian release, and mixtures are not further apart."""
+    ratio = Fraction(event.ratio)
+    return curve(events.Gaussian(ratio / 2 if adjacency is Adjacency.REPLACE else ratio), orders, adjacency)
+
+
+@curve.register
+def _(event: events.ShuffledGaussian, orders: Floats, adjacency: Adjacency) -> Floats:
+    """For a given place one vector is replaced by another, at most twice the bound away."""
+    return curve(events.Gaussian(Fraction(event.ratio) / 2), orders, adjacency)
 
 
 def amplified(inner: events.Event, rate: Number, orders: Floats, adjacency: Adjacency) -> Floats:
