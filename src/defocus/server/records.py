@@ -311,6 +311,9 @@ class Records:
     def close(self) -> None:
         """Give up the connections and the lock."""
         if self._held is not None:
+            if isinstance(self._held, Connection):  # a closed connection is seen only after a while
+                with contextlib.suppress(SQLAlchemyError):
+                    self._held.execute(text("SELECT pg_advisory_unlock(:space, :key)"), _key(self.runner))
             self._held.close()
         self._life(self.runner).with_name(f"{self.runner}.lock").unlink(missing_ok=True)
         self.engine.dispose()
