@@ -18,10 +18,7 @@ from sqlglot import exp
 
 from defocus import tables
 from defocus.errors import DefocusError, InvalidParameterError, Number, positive, probability
-from defocus.tables.aggregates import Aggregate, Histogram, Quantile, Units
-from defocus.tables.distinct_values import Distinct
-from defocus.tables.splits import Argument
-from defocus.tables.statistics import Statistic
+from defocus.tables.aggregates import Aggregate
 
 __all__ = ["FUNCTIONS", "Question", "spelled", "written"]
 
@@ -50,12 +47,6 @@ FUNCTIONS: dict[str, Callable[..., Aggregate]] = {
 }
 """The aggregates that a question may have, by name."""
 _FRACTION = re.compile(r"-?\d{1,30}/[1-9]\d{0,29}")
-_NAMES = {
-    "covariance": ("x", "y", "x_bounds", "y_bounds"),
-    "correlation": ("x", "y", "x_bounds", "y_bounds"),
-    "ratio": ("numerator", "denominator", "numerator_bounds", "denominator_bounds"),
-    "weighted_mean": ("column", "weight", "bounds", "weight_bounds"),
-}
 
 
 @final
@@ -158,51 +149,24 @@ def _conditions(question: str) -> tuple[frozenset[str], str]:
     return held, _spelt(tree)
 
 
-def spelled(aggregate: Aggregate) -> dict[str, Any]:
+def spelled(aggregate: object) -> dict[str, Any]:
     """An aggregate as a question writes it.
 
     >>> spelled(tables.mean("age", 0, 120))
     {'function': 'mean', 'column': 'age', 'bounds': [0, 120]}
     """
-    if isinstance(aggregate, Units):
-        return {"function": "count_units"}
-    if isinstance(aggregate, Distinct):
-        return {"function": "count_distinct", "column": aggregate.text, "at_most": aggregate.at_most}
-    if isinstance(aggregate, Histogram):
-        return {"function": "histogram", "column": aggregate.text, "edges": list(aggregate.edges)}
-    if isinstance(aggregate, Quantile):
-        one = {"function": "quantile", "level": written(aggregate.levels[0])}
-        many = {"function": "quantiles", "levels": [written(level) for level in aggregate.levels]}
-        how = {"buckets": aggregate.buckets, "intervals": aggregate.intervals}
-        return {
-            "column": aggregate.argument.text,
-            **(one if aggregate.single else many),
-            **_bounds(aggregate.argument),
-            **how,
-        }
-    if isinstance(aggregate, Statistic):
-        if len(aggregate.arguments) < 2:
-            about = [{"column": each.text, **_bounds(each)} for each in aggregate.arguments]
-            return {"function": aggregate.operation, **(about[0] if about else {})}
-        first, second, *bounds = _NAMES[aggregate.operation]
-        named = dict(zip((first, second), (each.text for each in aggregate.arguments), strict=True))
-        for name, each in zip(bounds, aggregate.arguments, strict=True):
-            named |= {name: _bounds(each)["bounds"]} if "bounds" in _bounds(each) else {}
-        return {"function": aggregate.operation, **named}
-    raise InvalidParameterError(
-        f"{type(aggregate).__name__} cannot be asked of a server.", fix=f"choose among {', '.join(FUNCTIONS)}."
-    )
-
-
-def _bounds(argument: Argument) -> dict[str, Any]:
-    bounds: dict[str, Any] = {"bounds": "find"} if argument.find else {}
-    if argument.low is not None:
-        bounds = {"bounds": [written(argument.low), written(argument.high)]}
-    return {**bounds, **({} if argument.missing is None else {"missing": written(argument.missing)})}
+    function, given = aggregate.call if isinstance(aggregate, Aggregate) else ("", {})
+    if function not in FUNCTIONS:
+        raise InvalidParameterError(
+            f"{type(aggregate).__name__} cannot be asked of a server.", fix=f"choose among {', '.join(FUNCTIONS)}."
+        )
+    return {"function": function, **{name: written(value) for name, value in given.items()}}
 
 
 def written(number: Any) -> Any:
-    """A number as JSON has it; a fraction as text."""
+    """A number as JSON has it, or several; a fraction as text."""
+    if isinstance(number, tuple):
+        return [written(one) for one in number]
     if isinstance(number, Fraction):
         return int(number) if number.denominator == 1 else str(number)
     return number

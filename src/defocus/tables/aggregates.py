@@ -81,6 +81,11 @@ class Aggregate(ABC):
         return tuple(argument.text for argument in self.arguments)
 
     @property
+    def call(self) -> tuple[str, Mapping[str, Any]]:
+        """The function that makes it, and what this takes; no name where there is none."""
+        return "", {}
+
+    @property
     def quotient(self) -> bool:
         """Whether its error depends on the size of the group, as that of a mean does."""
         return False
@@ -199,6 +204,7 @@ class Units(Measured):
     counts = "people"
     in_blocks = True
     words = cell = "number of people"
+    call = "count_units", {}  # nothing is added to it
 
     def sensitivity(self, person: PersonWeight) -> Sensitivity:
         """How far one person moves all cells together."""
@@ -227,6 +233,11 @@ class Histogram(Measured):
     def texts(self) -> tuple[str, ...]:
         """The column."""
         return (self.text,)
+
+    @property
+    def call(self) -> tuple[str, Mapping[str, Any]]:
+        """The function that makes it."""
+        return "histogram", {"column": self.text, "edges": self.edges}
 
     def checked(self, rows: Rows) -> Self:
         """The same, refused if it does not fit the columns."""
@@ -271,6 +282,15 @@ class Quantile(Measured):
     def arguments(self) -> tuple[Argument, ...]:
         """What it clips."""
         return (self.argument,)
+
+    @property
+    def call(self) -> tuple[str, Mapping[str, Any]]:
+        """The function that makes it."""
+        name, levels = (
+            ("quantile", {"level": self.levels[0]}) if self.single else ("quantiles", {"levels": self.levels})
+        )
+        given = {"column": self.argument.text, **levels, **self.argument.given("bounds")}
+        return name, {**given, "buckets": self.buckets, "intervals": self.intervals}
 
     def checked(self, rows: Rows) -> Self:
         """The same, refused if it does not fit the columns."""

@@ -1,6 +1,6 @@
 """The number of different values, of which one person brings a few: how many, declared or found privately."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Self, final
@@ -120,6 +120,11 @@ class Distinct(Measured):
     def texts(self) -> tuple[str, ...]:
         """The column."""
         return (self.text,)
+
+    @property
+    def call(self) -> tuple[str, Mapping[str, Any]]:
+        """The function that makes it."""
+        return "count_distinct", {"column": self.text, "at_most": self.at_most}
 
     @property
     def finds(self) -> bool:

@@ -82,6 +82,11 @@ class Argument:
         argument = cls(text, missing=missing)
         return argument if low is None else argument.within(*checked_bounds(text, low, high))
 
+    def given(self, bounds: str) -> dict[str, Any]:
+        """The bounds under this name, and what stands for missing values, as far as they were given."""
+        both = {bounds: FIND} if self.find else {} if self.low is None else {bounds: (self.low, self.high)}
+        return {**both, **({} if self.missing is None else {"missing": self.missing})}
+
     def declared(self, rows: Rows) -> Self:
         """The argument with the bounds that follow from what was declared for its columns, unless it has its own."""
         if self.low is None and not self.find and rows.values(self.text).kind is Kind.BOOLEAN:

@@ -68,6 +68,8 @@ class Moments:
     """The functions that ask for it in SQL: classes of sqlglot, or names that sqlglot does not know."""
     sql_name: str | None = None
     """What its column is called in SQL; the name of the statistic by default."""
+    names: tuple[str, ...] = ("column",)
+    """What its function calls the values; their bounds are ``bounds`` of a column, and ``x_bounds`` of an x."""
 
     def value(self, sums: tuple[_Floats, ...], values: tuple[Argument, ...]) -> _Floats:
         """The statistic of noisy sums, within its range; the middle of a finite range where nothing is known."""
@@ -202,6 +204,7 @@ MOMENTS: Mapping[str, Moments] = {
         "covariance",
         sql=(exp.CovarPop, exp.CovarSamp),
         sql_name="covar",
+        names=("x", "y"),
     ),
     "correlation": Moments(
         (2, 2),
@@ -212,12 +215,26 @@ MOMENTS: Mapping[str, Moments] = {
         variances=((0, 1, 4), (0, 2, 5)),
         sql=(exp.Corr,),
         sql_name="corr",
+        names=("x", "y"),
     ),
     "ratio": Moments(
-        (1, 1), ((0, 0), (1, 0), (0, 1)), _ratio, _anything, "ratio of two sums", _ratio_parts, asked="ratio of"
+        (1, 1),
+        ((0, 0), (1, 0), (0, 1)),
+        _ratio,
+        _anything,
+        "ratio of two sums",
+        _ratio_parts,
+        asked="ratio of",
+        names=("numerator", "denominator"),
     ),
     "weighted_mean": Moments(
-        (1, 1), ((0, 0), (1, 0), (0, 1), (1, 1)), _weighted_mean, _within, "weighted mean", _weighted_parts
+        (1, 1),
+        ((0, 0), (1, 0), (0, 1), (1, 1)),
+        _weighted_mean,
+        _within,
+        "weighted mean",
+        _weighted_parts,
+        names=("column", "weight"),
     ),
 }
 """Every statistic of this kind, by name."""
@@ -241,6 +258,14 @@ class Statistic(Aggregate):
         """What is asked, in words."""
         asked = self.moments.asked or f"{self.moments.words} of"
         return f"{asked} {' and '.join(self.texts)}" if self.arguments else "number of rows"
+
+    @property
+    def call(self) -> tuple[str, Mapping[str, Any]]:
+        """The function that makes it."""
+        given: dict[str, Any] = {}
+        for name, argument in zip(self.moments.names, self.arguments, strict=False):
+            given |= {name: argument.text, **argument.given("bounds" if name == "column" else f"{name}_bounds")}
+        return self.operation, given
 
     @property
     def quotient(self) -> bool:
