@@ -1,8 +1,8 @@
 """Synthetic data: how far pairs and triples of columns are from the real ones, and how well models trained on them do.
 
-``python -m benchmarks.synthesis FOLDER`` makes synthetic data of every table in FOLDER: files ``NAME.npz`` with
-``codes`` (one row for each record, integers from 0), ``sizes`` (how many codes each column has), ``ordered`` and,
-where a model is to predict the last column, ``test``.
+``python -m benchmarks.synthesis FOLDER --systems defocus mst aim --mechanisms MECHANISMS`` makes synthetic records of
+every table in FOLDER, which ``benchmarks.synthesis_parts.tables`` writes, each in a process of its own. Records are
+kept and not made again. ``benchmarks/setup.sh`` makes the environment of the peers.
 
 Total variation is the mean over all pairs, and over all triples or 400 of them. The k-marginal score of
 NIST is 1000 (1 - mean total variation) over triples. Seconds are processor time.
@@ -11,16 +11,12 @@ NIST is 1000 (1 - mean total variation) over triples. Seconds are processor time
 import argparse
 import itertools
 import json
-import resource
-import tempfile
-import time
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-
-import defocus as dp
 
 RESULTS = Path(__file__).parent / "results" / "synthesis.json"
 TRIPLES = 400
@@ -68,41 +64,38 @@ def quality(table: Any, made: Any) -> dict[str, float]:
     return {name: round(value, 4) for name, value in found.items()}
 
 
-def ours(table: Any, epsilon: float, delta: float) -> tuple[Any, float]:
-    """Our records, through the front door: a table of integers with declared values."""
-    names = [f"c{i}" for i in range(len(table["sizes"]))]
-    data = pa.table({name: pa.array(table["codes"][:, i], pa.int64()) for i, name in enumerate(names)})
-    facts: dict[str, Any] = {}
-    for name, size, ordered in zip(names, table["sizes"].tolist(), table["ordered"].tolist(), strict=True):
-        values = list(range(size))
-        facts[name] = values if ordered else [*values[1:], 0]  # an order that does not rise is none
-    with tempfile.TemporaryDirectory() as home:
-        opened = dp.open(
-            data, unit=dp.rows(), budget=dp.Budget(epsilon + 1, 2 * delta), ledger=f"{home}/l", name="v", columns=facts
-        )
-        begun = time.process_time()
-        rows = dp.synthesise(opened, epsilon=epsilon, delta=delta).sample()
-        seconds = time.process_time() - begun
-        opened.close()
-    return np.stack([rows[name].fill_null(0).to_numpy() for name in names], 1), seconds
-
-
 def main() -> None:
     words = argparse.ArgumentParser(description=__doc__)
     words.add_argument("folder", type=Path)
-    words.add_argument("--epsilon", type=float, nargs="+", default=[1.0])
-    words.add_argument("--delta", type=float, default=1e-6)
+    words.add_argument("--only", nargs="+", help="names of tables")
+    words.add_argument("--systems", nargs="+", default=["defocus"], choices=["defocus", "mst", "aim"])
+    words.add_argument("--mechanisms", help="the folder with mst.py and aim.py of the repository of mbi")
+    words.add_argument("--megabytes", default="80", help="of AIM's model")
+    words.add_argument("--records", type=Path, default=Path(".bench/synthesis"), help="where records are kept")
+    words.add_argument("--epsilon", nargs="+", default=["1"])
+    words.add_argument("--delta", default="1e-6")
     words.add_argument("--seeds", type=int, default=3)
     given = words.parse_args()
+    given.records.mkdir(parents=True, exist_ok=True)
     results: list[dict[str, Any]] = []
     for source in sorted(given.folder.glob("*.npz")):
+        if given.only and source.stem not in given.only:
+            continue
         table = np.load(source)
-        for epsilon, seed in itertools.product(given.epsilon, range(given.seeds)):
-            about = {"table": source.stem, "epsilon": epsilon, "seed": seed}
-            made, seconds = ours(table, epsilon, given.delta)
-            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-            results.append({**about, "system": "defocus", "seconds": round(seconds, 2), "megabytes": round(peak)})
-            results[-1] |= quality(table, made)
+        for epsilon, system, seed in itertools.product(given.epsilon, given.systems, range(given.seeds)):
+            out = given.records / f"{system}-{source.stem}-{epsilon}-{seed}.npz"
+            numbers = [str(source), str(out), epsilon, given.delta]
+            if system == "defocus":
+                command = [sys.executable, "-m", "benchmarks.synthesis_parts.with_defocus", *numbers]
+            else:
+                command = [".bench/mbi/bin/python", "-W", "ignore", "-m", "benchmarks.synthesis_parts.with_mbi"]
+                command += [given.mechanisms, system, *numbers, str(seed), given.megabytes]
+            if not out.exists():
+                subprocess.run(command, check=True)  # noqa: S603
+            made = np.load(out)
+            about = {"table": source.stem, "epsilon": float(epsilon), "system": system, "seed": seed}
+            cost = {"seconds": round(float(made["seconds"]), 1), "megabytes": round(float(made["megabytes"]))}
+            results.append(about | cost | quality(table, made["records"]))
             print(results[-1], flush=True)
     RESULTS.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
 

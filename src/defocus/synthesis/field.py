@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from defocus.graphs.kernels import compiled
 
-__all__ = ["Codes", "Floats", "MarkovField", "counted", "quota"]
+__all__ = ["Codes", "Floats", "MarkovField", "counted", "narrow", "quota"]
 
-Codes = NDArray[np.int32]
+Codes = NDArray[np.signedinteger[Any]]
 Floats = NDArray[np.float64]
 
 
@@ -135,6 +135,15 @@ def counted(records: NDArray[Any], columns: Sequence[int], sizes: Sequence[int])
     return np.bincount(key, minlength=math.prod(shape)).reshape(shape)
 
 
+def narrow(sizes: Sequence[int]) -> type[np.int16 | np.int32]:
+    """The narrower of two types that holds all codes: records are most of what is kept in memory.
+
+    >>> narrow([2, 40_000]).__name__
+    'int32'
+    """
+    return np.int16 if max(sizes, default=0) <= np.iinfo(np.int16).max else np.int32
+
+
 def quota(weights: Floats, number: int, random: np.random.Generator) -> NDArray[np.int64]:
     """So many codes in ascending order, each as often as its share of the weights says, give or take one.
 
@@ -163,7 +172,7 @@ class MarkovField:
         self.sizes = np.asarray(sizes, np.int64)
         self.number = number
         self.random = random
-        self.records: Codes = np.zeros((number, len(sizes)), np.int32)
+        self.records: Codes = np.zeros((number, len(sizes)), narrow(sizes))
         self.margins: list[Floats] = []
         self.targets: dict[tuple[int, ...], Floats] = {}
         self.allowed: dict[tuple[int, ...], NDArray[np.bool_]] = {}
@@ -175,8 +184,8 @@ class MarkovField:
         """Set the target counts of each column; the first time, records are drawn independently from them."""
         if not self.margins:
             self._log_first = [np.log(np.maximum(margin, 0.5) / self.number) for margin in margins]
-            drawn = [self.random.permutation(quota(margin, self.number, self.random)) for margin in margins]
-            self.records = np.stack(drawn, 1).astype(np.int32)
+            for i, margin in enumerate(margins):
+                self.records[:, i] = self.random.permutation(quota(margin, self.number, self.random))
         self.margins = list(margins)
 
     def hold(self, columns: tuple[int, ...], target: Floats) -> None:
@@ -223,7 +232,7 @@ class MarkovField:
         A sweep draws the columns of a record in their order, so those before the held ones see these as they are.
         """
         kept, number = records[:, list(held)].copy(), self.number
-        own, self.records, self.number = self.records, np.ascontiguousarray(records, np.int32), len(records)
+        own, self.records, self.number = self.records, np.ascontiguousarray(records, self.records.dtype), len(records)
         for _ in range(sweeps):
             self._swept(self._potentials(), pull=0.0)
             self.records[:, list(held)] = kept

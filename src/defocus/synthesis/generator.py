@@ -234,7 +234,7 @@ class Generator:
             "constraints": list(self.constraints),
             "computed": dict(self.computed),
             "domains": [domain.to_json() for domain in self.domains],
-            "records": _packed(fitted.records),
+            "records": _packed(fitted.records.astype(np.int32)),
             "bins": [_packed(own.astype(np.int32)) for own in fitted.bins],
             "within": [_packed(own) for own in fitted.within],
             "margins": [[_packed(own.counts), own.sigma] for own in fitted.margins],

@@ -23,6 +23,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as field_
+from functools import reduce
 from typing import Any, Protocol, final
 
 import numpy as np
@@ -32,8 +33,18 @@ from defocus.errors import Number
 from defocus.mechanisms import Gaussian
 from defocus.noise import Bits
 from defocus.privacy.events import DiscreteGaussian, Event
-from defocus.synthesis.field import Floats, MarkovField, counted
-from defocus.synthesis.targets import Noisy, merged, pooled_margins, raked, simplex, smoothed, table_target, total_of
+from defocus.synthesis.field import Codes, Floats, MarkovField, counted, narrow
+from defocus.synthesis.targets import (
+    Noisy,
+    by_bins,
+    merged,
+    pooled_margins,
+    raked,
+    simplex,
+    smoothed,
+    table_target,
+    total_of,
+)
 
 __all__ = [
     "CELLS",
@@ -116,6 +127,8 @@ class Setup:
     """Pairs of columns of which not all combinations of codes may occur: those that may."""
     records: int | None = None
     """How many synthetic records there are; about as many as rows by default."""
+    released: Mapping[tuple[int, ...], Sequence[Noisy]] = field_(default_factory=dict)
+    """Counts of rows by codes that were released before, with NaN where nothing is known."""
     focus: tuple[tuple[int, ...], ...] = ()
     """Sets of columns that must be good: pairs inside them are measured in any case, and only they are checked."""
 
@@ -125,7 +138,7 @@ class Setup:
 class Fitted:
     """What was measured, and records that meet it. Released numbers only."""
 
-    records: NDArray[np.int32]
+    records: Codes
     """One row for each synthetic record, one column for each column: bins."""
     bins: tuple[NDArray[np.int64], ...]
     """For each column the bin of each code."""
@@ -201,6 +214,7 @@ def fitted(
     alone = [(i,) for i in range(number)]
     codes = [np.arange(size) for size in setup.sizes]
     raw = stages.measured(count(alone, codes), column_shares(setup.sizes, setup.ordered))
+    raw = _with_released(raw, setup.released)
     seen, error = total_of(raw)
     total = min(seen, MOST) if setup.records is None else setup.records
     scale, stages.unit, stages.resolved = total / seen, setup.grid * seen / total, seen > _SEEN * error
@@ -218,7 +232,16 @@ def fitted(
     field.hold_margins([np.maximum(_summed(own, into), 1e-3) for own, into in zip(within, bins, strict=True)])
     for columns, allowed in setup.allowed.items():
         field.allow(columns, _coarser(allowed, [bins[i] for i in columns]))
-    tables = _rounds(setup, count, stages, field, bins, margins, tell)
+    tables: dict[tuple[int, ...], Noisy] = {}
+    for columns, before in setup.released.items():
+        for noisy in before if len(columns) > 1 else ():
+            gone = [bool(within[i][-1] == 0) for i in columns]
+            scaled = Noisy(noisy.counts * scale, noisy.sigma * scale)
+            tables[columns] = by_bins(scaled, [bins[i] for i in columns], gone).with_(tables.get(columns))
+    if tables:
+        _hold(field, margins, tables)
+        field.fit(_SWEEPS // 2)
+    _rounds(setup, count, stages, field, bins, margins, tables, tell)
     field.settle(_SETTLING)
     found = (field.records, tuple(bins), tuple(within), tuple(margins), tables, float(seen))
     done = Fitted(*found, Noisy(np.zeros(0), math.nan), setup.focus or tuple(pairs_of(number)))
@@ -230,6 +253,33 @@ def column_shares(sizes: Sequence[int], ordered: Sequence[bool]) -> Floats:
     """How much of the first stage each column gets: in proportion to cells**(2/3), for the least absolute error."""
     cells = [min(size, _SMOOTH if smooth else _LARGE) for size, smooth in zip(sizes, ordered, strict=True)]
     return np.asarray(np.array(cells, float) ** (2 / 3))
+
+
+def _with_released(raw: Sequence[Noisy], released: Mapping[tuple[int, ...], Sequence[Noisy]]) -> list[Noisy]:
+    """The counts of all columns with what released counts say about them.
+
+    Counts by several columns leave out rows in which another column is missing. As many are missing there as the
+    column's own counts say, and none where noise hides them.
+    """
+    total, found = total_of(raw)[0], list(raw)
+    seen = [own.counts[-1] > _SEEN * own.sigma for own in raw]
+    shares = [min(0.9, own.counts[-1] / total) if told else 0.0 for own, told in zip(raw, seen, strict=True)]
+    for columns, noisy in ((columns, one) for columns, before in released.items() for one in before):
+        if np.isnan(noisy.counts[(slice(-1),) * len(columns)]).any():  # it does not tell all codes
+            continue
+        for place, i in enumerate(columns):
+            others = [axis for axis in range(len(columns)) if axis != place]
+            known = np.where(np.isnan(noisy.counts).all(axis=tuple(others)), np.nan, 0.0)
+            own, variance = known + np.nansum(noisy.counts, axis=tuple(others)), noisy.sigma**2
+            for axis in others:
+                share = shares[columns[axis]] * bool(np.isnan(np.take(noisy.counts, -1, axis)).all())
+                own, variance = own / (1 - share), variance * (noisy.counts.shape[axis] - 1) / (1 - share) ** 2
+                unsure = raw[columns[axis]].sigma / total if share else 0.0
+                variance += float(np.nanmean(own) * unsure) ** 2
+            hidden = np.isnan(own) & (found[i].counts < _SEEN * found[i].sigma)
+            mine = Noisy(np.where(hidden, 0.0, found[i].counts), found[i].sigma)
+            found[i] = mine.with_(Noisy(own, math.sqrt(variance)))
+    return found
 
 
 def _checked(count: Counts, stages: _Stages, done: Fitted) -> Fitted:
@@ -256,20 +306,21 @@ def _rounds(  # noqa: PLR0917  # what measuring and fitting share
     field: MarkovField,
     bins: Sequence[NDArray[np.int64]],
     margins: Sequence[Noisy],
+    tables: dict[tuple[int, ...], Noisy],
     tell: Callable[[float], None],
-) -> dict[tuple[int, ...], Noisy]:
-    """Choose pairs, measure them and fit the field, round by round."""
+) -> None:
+    """Choose pairs, measure them and fit the field, round by round; ``tables`` grows."""
     pairs = list(itertools.combinations(range(len(field.sizes)), 2))
     groups = [_grouped(margin, ordered=ordered) for margin, ordered in zip(field.margins, setup.ordered, strict=True)]
     coarse = [group[own] for group, own in zip(groups, bins, strict=True)]
     coarse_sizes = [int(group.max()) + 1 for group in groups]
+    narrowed = [group.astype(narrow(coarse_sizes)) for group in groups]
     costs = np.array([float(field.sizes[i] * field.sizes[j]) / 2 for i, j in pairs]) ** (2 / 3)
     must = {pair for own in setup.focus for pair in itertools.combinations(sorted(own), 2)}
     shares = costs * np.where([pair in must for pair in pairs], _FOCUS, 1.0)
-    tables: dict[tuple[int, ...], Noisy] = {}
     rounds = len(setup.spending.rounds)
     for place in range(rounds):
-        model = np.stack([group[field.records[:, i]] for i, group in enumerate(groups)], 1)
+        model = np.stack([group[field.records[:, i]] for i, group in enumerate(narrowed)], 1)
         scores = stages.scored(_distances(stages.unit, count, pairs, coarse, model, coarse_sizes))
         gains = _gains(scores, pairs, model, coarse_sizes) * stages.resolved
         budget = stages.left[0] ** 2 / (2 * (float(setup.sigma) / stages.unit) ** 2)
@@ -283,7 +334,6 @@ def _rounds(  # noqa: PLR0917  # what measuring and fitting share
         _hold(field, margins, tables)
         field.fit(_SWEEPS if place == rounds - 1 else _SWEEPS // 2)
         tell((place + 1) / (rounds + 1))
-    return tables
 
 
 def _distances(  # noqa: PLR0917
@@ -338,7 +388,8 @@ def _hold(field: MarkovField, margins: Sequence[Noisy], tables: dict[tuple[int, 
     field.hold_margins(pooled)
     for columns, noisy in tables.items():
         own = [pooled[i] for i in columns]
-        field.hold(columns, table_target(noisy, own, np.outer(*own) / field.number, field.allowed.get(columns)))
+        base = reduce(np.multiply.outer, own) / field.number ** (len(own) - 1)
+        field.hold(columns, table_target(noisy, own, base, field.allowed.get(columns)))
     for columns, allowed in field.allowed.items():
         if columns not in tables:
             base = np.outer(*(pooled[i] for i in columns)) * allowed

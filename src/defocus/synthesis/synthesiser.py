@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from defocus.answers import Effect, Preview, PreviewColumn, Rule
+from defocus.answers import Effect, Preview, PreviewColumn, Released, Rule
 from defocus.answers.rules import rules_of
 from defocus.engines.schema import Column, Kind, Schema
 from defocus.errors import (
@@ -36,6 +36,8 @@ from defocus.release.preview import previewed
 from defocus.synthesis.domains import Domain, domain_of
 from defocus.synthesis.generator import HOLDS, Generator, conditioned
 from defocus.synthesis.measurement import STEPS, Spending, column_shares, pairs_of
+from defocus.synthesis.released import measurements
+from defocus.synthesis.targets import Noisy
 from defocus.synthesis.views import Plan, View, bound_of, planned
 from defocus.tables import Table
 from defocus.tables.consent import consented_purpose
@@ -95,6 +97,7 @@ class Synthesiser:
     rows: int | None = None
     method: str = "marginals"
     focus: Sequence[str | Sequence[str]] = ()
+    released: Sequence[Released] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.table, Table):
@@ -116,7 +119,7 @@ class Synthesiser:
             count("rows", self.rows)
         if not self.domains:
             raise InvalidParameterError("There is no column to synthesise.", fix="name some with only=[…].")
-        _ = self._sets
+        _ = self._sets, self._before
         self._check_conditions()
 
     def __repr__(self) -> str:
@@ -219,7 +222,8 @@ class Synthesiser:
 
     def _facts(self) -> str:
         usual = (self._rows.facts(), self.domains, bound_of(self.table), self.constraints, self.computed, self.rows)
-        chosen = (self.method, self._sets)
+        before = tuple(answer.receipt.hash for answer in self.released)
+        chosen = (self.method, self._sets, *before)
         return repr(usual if chosen == ("marginals", ()) else (*usual, *chosen))
 
     @property
@@ -239,6 +243,11 @@ class Synthesiser:
             sets.append(tuple(sorted(map(names.index, own))))
         return tuple(dict.fromkeys(sets))
 
+    @property
+    def _before(self) -> dict[tuple[int, ...], list[Noisy]]:
+        """What answers that were released before say about sets of columns."""
+        return measurements(self.released, self.table, self.domains)
+
     def _view(self) -> View:
         return View(
             rows=self._rows,
@@ -248,6 +257,7 @@ class Synthesiser:
             spending=METHODS[self.method],
             records=self.rows,
             focus=self._sets,
+            released=self._before,
         )
 
     def _event(self, epsilon: Number, delta: Number | None) -> Event:
@@ -363,6 +373,8 @@ class Synthesiser:
             names = [" × ".join(self.domains[i].name for i in own) for own in self._sets]
             said.append(f"what must be good is measured in any case, and alone is checked: {', '.join(names)}")
         said.append("values outside of declared bounds count as the nearest; values that are not declared are missing")
+        if self.released:
+            said.append(f"{len(self.released)} answers that were released before are used, free of charge")
         if any(domain.found for domain in self.domains):
             said.append('values that few people have are "other"')
         return rules_of(said)
@@ -388,6 +400,7 @@ def synthesise(
     rows: int | None = None,
     method: str = "marginals",
     focus: Sequence[str | Sequence[str]] = (),
+    released: Sequence[Released] = (),
     accept: Number | None = None,
     purpose: str | None = None,
     who: str | None = None,
@@ -410,6 +423,8 @@ def synthesise(
         method: the model: "marginals", or, to compare with, "bayesian network" (a tree of pairs) or "independent".
         focus: what must be good, ``["age", ("age", "ward")]``: sets of one to three columns. The pairs in them are
             measured in any case and with more budget, and what is held back checks them alone.
+        released: answers that this ledger has paid for: counts of all rows by columns, cubes, and such counts by SQL.
+            They are used with their errors, free of charge. Each row must be a unit.
         accept: the largest mean total variation distance to accept, of pairs or of what is in focus; above it, what was
             made and paid for is in the error.
         purpose: why, in one line.
@@ -428,5 +443,5 @@ def synthesise(
     (True, True)
     >>> table.close(); home.cleanup()
     """
-    made = Synthesiser(table, columns or {}, only, constraints, computed or {}, rows, method, focus)
+    made = Synthesiser(table, columns or {}, only, constraints, computed or {}, rows, method, focus, released)
     return made.fit(epsilon=epsilon, delta=delta, accept=accept, purpose=purpose, who=who, request=request, bits=bits)

@@ -18,7 +18,18 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Floats", "Noisy", "merged", "pooled_margins", "raked", "simplex", "smoothed", "table_target", "total_of"]
+__all__ = [
+    "Floats",
+    "Noisy",
+    "by_bins",
+    "merged",
+    "pooled_margins",
+    "raked",
+    "simplex",
+    "smoothed",
+    "table_target",
+    "total_of",
+]
 
 Floats = NDArray[np.float64]
 
@@ -26,7 +37,7 @@ Floats = NDArray[np.float64]
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Noisy:
-    """Counts with independent errors of one standard deviation, in records."""
+    """Counts with independent errors of one standard deviation, in records; NaN where nothing was measured."""
 
     counts: Floats
     sigma: float
@@ -41,7 +52,8 @@ class Noisy:
         if other is None:
             return self
         mine, theirs = self.sigma**-2, other.sigma**-2
-        counts = (self.counts * mine + other.counts * theirs) / (mine + theirs)
+        both = (self.counts * mine + other.counts * theirs) / (mine + theirs)
+        counts = np.where(np.isnan(other.counts), self.counts, np.where(np.isnan(self.counts), other.counts, both))
         return Noisy(counts, (mine + theirs) ** -0.5)
 
 
@@ -135,6 +147,8 @@ def pooled_margins(margins: Sequence[Noisy], tables: Mapping[tuple[int, ...], No
     top = [margin.counts / margin.sigma**2 for margin in margins]
     bottom = [np.full(len(margin.counts), margin.sigma**-2) for margin in margins]
     for columns, noisy in tables.items():
+        if np.isnan(noisy.counts).any():  # its margins are not known
+            continue
         for place, column in enumerate(columns):
             others = tuple(axis for axis in range(len(columns)) if axis != place)
             variance = noisy.sigma**2 * math.prod(noisy.counts.shape[axis] for axis in others)
@@ -146,14 +160,14 @@ def pooled_margins(margins: Sequence[Noisy], tables: Mapping[tuple[int, ...], No
 def table_target(
     noisy: Noisy, margins: Sequence[Floats], base: Floats, allowed: NDArray[np.bool_] | None = None
 ) -> Floats:
-    """The counts of a pair: ``base``, which has its margins, plus the shrunk interaction that was measured.
+    """The counts of a table: ``base``, which has its margins, plus what was measured beyond it, shrunk for pairs.
 
     Cells that are not allowed are empty.
     """
-    rest = noisy.counts - base
-    rest = rest - rest.mean(0) - rest.mean(1)[:, None] + rest.mean()
-    if min(rest.shape) > 3:
-        rest = _shrunk(rest, noisy.sigma)
+    rest = np.nan_to_num(noisy.counts - base)
+    if rest.ndim == 2:
+        rest = rest - rest.mean(0) - rest.mean(1)[:, None] + rest.mean()
+        rest = _shrunk(rest, noisy.sigma) if min(rest.shape) > 3 else rest
     target = simplex(base + rest, float(base.sum()))
     return raked(target if allowed is None else target * allowed, margins)
 
@@ -177,3 +191,17 @@ def _shrunk(rest: Floats, sigma: float) -> Floats:
     inner: Any = np.maximum((x * x - aspect - 1) ** 2 - 4 * aspect, 0)
     kept = np.where(x > 1 + math.sqrt(aspect), np.sqrt(inner) / np.maximum(x, 1e-9), 0.0)
     return np.asarray((left * (kept * scale)) @ right)
+
+
+def by_bins(noisy: Noisy, bins: Sequence[NDArray[np.int64]], gone: Sequence[bool]) -> Noisy:
+    """Counts by codes as counts by bins; where missing values are told from noise by nobody, they count as none."""
+    counts = noisy.counts
+    for axis, absent in enumerate(gone):
+        if absent:
+            last = [slice(None)] * counts.ndim
+            last[axis] = slice(-1, None)
+            counts = counts.copy()
+            counts[tuple(last)] = np.nan_to_num(counts[tuple(last)])
+    summed = np.zeros([int(own.max()) + 1 for own in bins])
+    np.add.at(summed, np.ix_(*bins), counts)
+    return Noisy(summed, noisy.sigma * float(np.sqrt(counts.size / summed.size)))

@@ -21,6 +21,7 @@ from defocus.synthesis.counting import counter_of
 from defocus.synthesis.domains import Domain
 from defocus.synthesis.generator import seeded
 from defocus.synthesis.measurement import STEPS, Fitted, Setup, Spending, events, fitted
+from defocus.synthesis.targets import Noisy
 from defocus.tables import Table
 from defocus.tables.contribution import DEFAULT_ROWS, Bound
 from defocus.tables.keys import EVERYTHING
@@ -64,6 +65,7 @@ class View:
     allowed: Mapping[tuple[int, ...], NDArray[np.bool_]] = field(default_factory=dict)
     records: int | None = None
     focus: tuple[tuple[int, ...], ...] = ()
+    released: Mapping[tuple[int, ...], Sequence[Noisy]] = field(default_factory=dict)
 
     @property
     def grid(self) -> int:
@@ -111,6 +113,7 @@ class View:
                 allowed=self.allowed,
                 records=self.records,
                 focus=self.focus,
+                released=self.released,
             )
             return domains, fitted(setup, counter.counts, bits, seeded(bits))
 
