@@ -112,3 +112,10 @@ def test_codes_become_bins_and_what_is_not_known_stays_so() -> None:
     assert noisy.with_(Noisy(np.ones((2, 3)), 2.0)).counts.tolist() == [[1.0, 1.5, 1.0], [2.0, 2.5, 1.0]]
     own = [Noisy(np.array([3.0, 7.0]), 1.0), Noisy(np.array([2.0, 3.0, 5.0]), 1.0)]
     assert pooled_margins(own, {(0, 1): noisy}, 10)[0].tolist() == [3.0, 7.0]
+
+
+@pytest.mark.slow
+def test_noise_aware_draws_know_what_was_released(table: Any) -> None:
+    made = synthesise(table, epsilon=0.05, delta=1e-7, bits=seeded(1), rows=1000, released=[ASKED["groups"](table)])
+    (drawn,) = made.draws(1, bits=seeded(3))
+    assert _smoking(drawn) > 0.6

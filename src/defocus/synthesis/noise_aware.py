@@ -30,6 +30,7 @@ Reference:
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import final
 
 import numpy as np
@@ -127,7 +128,8 @@ def hold(field: MarkovField, margins: Sequence[Noisy], tables: dict[tuple[int, .
     field.hold_margins(pooled)
     for columns, noisy in tables.items():
         own = [pooled[i] for i in columns]
-        target = noisy.counts
+        product = reduce(np.multiply.outer, own) / field.number ** (len(own) - 1)
+        target = np.where(np.isnan(noisy.counts), product, noisy.counts)
         for _ in range(2):  # margins are known better than cells: they are set before and after cells become counts
             for axis, margin in enumerate(own):
                 others = tuple(other for other in range(target.ndim) if other != axis)
