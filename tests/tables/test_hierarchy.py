@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import defocus as dp
-from defocus.errors import InvalidParameterError, NotDeclaredError, UnknownColumnError
+from defocus.errors import InvalidParameterError, LedgerMismatchError, NotDeclaredError, UnknownColumnError
 from defocus.noise.testing import seeded
 from defocus.tables.planner import Plan
 from defocus.tables.query import Query
@@ -328,6 +328,37 @@ def test_exact_totals_that_the_owner_did_not_declare_are_refused(tmp_path: Path,
         with pytest.raises(InvalidParameterError, match="names of levels"):
             dp.tables.Invariants(levels, GEOGRAPHY, exact)  # type: ignore[arg-type]
     assert len(people.ledger.history()) == 1
+
+
+def test_exact_totals_are_facts_of_the_ledger_that_entries_alone_change(tmp_path: Path) -> None:
+    place, levels = tmp_path / "f", ("state", "county", "tract")
+    states = dp.tables.Invariants(levels, GEOGRAPHY, ["state"])
+    shuffled = dp.tables.Invariants(levels, GEOGRAPHY.take(list(range(GEOGRAPHY.num_rows))[::-1]), ["state"])
+    others = [
+        dp.tables.Invariants(levels, GEOGRAPHY, ["all"]),
+        dp.tables.Invariants(levels[1:], GEOGRAPHY, ["county"]),
+        dp.tables.Invariants(levels, GEOGRAPHY.slice(1), ["state"]),
+    ]
+    opened(place, invariants=None).close()
+    with pytest.raises(LedgerMismatchError, match="exact totals are none"):
+        opened(place, invariants=states)
+    with opened(place, invariants=None) as table:
+        table.ledger.declare(invariants=states, why="by law")
+        assert "exact, and not protected: state of state > county > tract" in str(table.ledger.datasets()[0])
+        with pytest.raises(LedgerMismatchError, match="was changed"):
+            table.agg(n=dp.count()).release(epsilon=1)
+    with opened(place, invariants=shuffled) as table:
+        assert counted(table.hierarchy(*levels, invariants=["state"]).release(epsilon=1))
+        for other in others:
+            with pytest.raises(LedgerMismatchError, match="exact totals are"):
+                opened(place, invariants=other)
+            with pytest.raises(LedgerMismatchError, match="exact totals are"):  # nor under another name
+                dp.open(rows(COUNTS), unit=dp.rows(), ledger=place, name="people", invariants=other)
+        table.ledger.declare(invariants="", why="no longer by law")
+        with pytest.raises(LedgerMismatchError, match="was changed"):
+            table.hierarchy(*levels, invariants=["state"]).release(epsilon=1)
+    with opened(place, invariants=None) as table, pytest.raises(NotDeclaredError, match="owner"):
+        asked(table, invariants=["state"])
 
 
 def test_invariants_are_refused_where_people_have_several_rows(tmp_path: Path) -> None:

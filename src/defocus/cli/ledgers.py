@@ -93,6 +93,7 @@ def declare(
     purposes: list[str] | None,
     per_person: int | None,
     renew: bool,
+    no_invariants: bool,
 ) -> None:
     """Write a new declaration of a data set, and print it."""
     with Ledger.open(where) as ledger:
@@ -102,7 +103,9 @@ def declare(
                 f"This ledger has no data set {name!r:.80}.", fix=f"choose one of {', '.join(known)}."[:1000]
             )
         unit = None if per_person is None else replace(known[name].unit, per_person=per_person)
-        facts_now = ledger.declare(name, why=why, who=who, unit=unit, purposes=purposes, renew=renew)
+        exact = "" if no_invariants else None
+        changed = {"unit": unit, "purposes": purposes, "invariants": exact}
+        facts_now = ledger.declare(name, why=why, who=who, renew=renew, **changed)
         declared = next(one for one in facts_now.datasets() if one.name == name)
     console().print(plain(f"declared {declared}"), soft_wrap=True)
 

@@ -293,11 +293,13 @@ def ledger_declare(
         int | None, typer.Option(min=1, help="How many rows, edges or events one person has at most from now on.")
     ] = None,
     renew: Annotated[bool, typer.Option("--renew", help="The data is a new version, about the same persons.")] = False,
+    no_invariants: Annotated[bool, typer.Option("--no-invariants", help="From now on no total is exact.")] = False,
 ) -> None:
     """Change what a ledger knows about one of its data sets. The change is an entry of its own."""
     from defocus.cli import ledgers  # noqa: PLC0415 # a command loads what it needs
 
-    ledgers.declare(where, name, why=why, who=who, purposes=purpose, per_person=per_person, renew=renew)
+    said = {"purposes": purpose, "per_person": per_person, "renew": renew, "no_invariants": no_invariants}
+    ledgers.declare(where, name, why=why, who=who, **said)
 
 
 @commands.command(epilog="Example: defocus units visits.ledger")

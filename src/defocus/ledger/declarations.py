@@ -1,8 +1,9 @@
 """What a ledger knows about each data set that is charged to it: facts that a call cannot forget or contradict.
 
 A ledger protects persons. Each data set about them is declared in an entry of its own: what it is called, how a person
-appears in it, what it may be used for, and which data it is. A later opening may repeat these facts or leave them out.
-Other facts are refused until somebody writes a new declaration, with who and why.
+appears in it, what it may be used for, which of its totals are exact, and which data it is. A later opening may repeat
+these facts or leave them out. Other facts are refused until somebody writes a new declaration, with who and why; and so
+are exact totals of data that was first opened without any.
 """
 
 import difflib
@@ -20,7 +21,7 @@ from defocus.privacy.translation import PERSONS, appearance
 from defocus.privacy.units import Unit
 from defocus.privacy.wire import read_unit, write_unit
 
-__all__ = ["Declaration", "allowed", "commitment", "purposes_of"]
+__all__ = ["Declaration", "allowed", "commitment", "invariants_of", "purposes_of"]
 
 
 @final
@@ -39,6 +40,8 @@ class Declaration:
     """What the data may be used for; None where any purpose will do."""
     identity: str | None = None
     """A commitment to which data it is, with its salt, see :func:`commitment`; None where nobody knows."""
+    invariants: str | None = None
+    """Which totals of which tree may be exact, unprotected, in one line; None where none may."""
 
     def fits(self, terms: Terms) -> bool:
         """Whether the unit is one under which persons of the ledger can appear."""
@@ -49,7 +52,8 @@ class Declaration:
 
     def __str__(self) -> str:
         allowed = "" if self.purposes is None else f"; for {'; '.join(self.purposes)}"
-        return f"{self.name}: {self.unit}{allowed}"
+        exact = "" if self.invariants is None else f"; exact, and not protected: {self.invariants}"
+        return f"{self.name}: {self.unit}{allowed}{exact}"
 
     def to_dict(self) -> dict[str, Any]:
         """The declaration with JSON types only."""
@@ -58,6 +62,7 @@ class Declaration:
             "unit": write_unit(self.unit),
             "purposes": None if self.purposes is None else list(self.purposes),
             "identity": self.identity,
+            **({} if self.invariants is None else {"invariants": self.invariants}),
         }
 
     @classmethod
@@ -70,6 +75,7 @@ class Declaration:
                 read_unit(data["unit"]),
                 None if purposes is None else tuple(line("a purpose", purpose) for purpose in purposes),
                 None if data["identity"] is None else line("identity", data["identity"]),
+                invariants_of(data.get("invariants")),
             )
         except (KeyError, TypeError, AttributeError, DefocusError):
             raise LedgerDamagedError(
@@ -93,8 +99,12 @@ class Declaration:
             twins = (one for one in known.values() if one.identity == commitment(told, one.identity))
             twin = next(twins, None)
             declared = None if twin is None else replace(twin, name=name)
+        exact = invariants_of(facts.get("invariants"))
+        if declared is not None and exact is not None and exact != declared.invariants:
+            raise _contradiction(name, "its exact totals are", declared.invariants or "none", exact)
         if declared is None:
-            declared = cls(name, terms.unit if own or unit is None else appearance(terms.unit, unit))
+            unit = terms.unit if own or unit is None else appearance(terms.unit, unit)
+            declared = cls(name, unit, invariants=exact)
         elif unit is not None and unit != declared.unit and appearance(terms.unit, unit) != declared.unit:
             raise _contradiction(name, "a person appears there as", declared.unit, unit)
         purposes = facts.get("purposes")
@@ -154,6 +164,12 @@ def purposes_of(purposes: object) -> tuple[str, ...] | None:
             fix='pass purposes=["monthly report"], or leave it out where any purpose will do.',
         )
     return tuple(dict.fromkeys(line("a purpose", one) for one in named))
+
+
+def invariants_of(invariants: object) -> str | None:
+    """Which totals are exact, in one line, as who declares them puts it; nothing, or an empty text, is none."""
+    said = "" if invariants is None else str(invariants)
+    return line("invariants", said) if said else None
 
 
 def allowed(purpose: str | None, purposes: tuple[str, ...] | None, question: str) -> str:

@@ -14,7 +14,7 @@ from defocus.ledger.anchors import Anchor, AnchorFile, as_anchor
 from defocus.ledger.bundle import Bundle, claim, unit_of
 from defocus.ledger.chain import Chain, anchors, heaviest_events
 from defocus.ledger.creation import anchor_file_of, check_kinds, is_there, make, place_of, terms_of
-from defocus.ledger.declarations import Declaration, allowed, purposes_of
+from defocus.ledger.declarations import Declaration, allowed, invariants_of, purposes_of
 from defocus.ledger.display import Prices
 from defocus.ledger.entries import (
     CHARGE,
@@ -149,7 +149,7 @@ class Ledger:
             timeout: how many seconds to wait while someone else is writing.
             read_only: never write; charging is refused.
             who: who makes the ledger; the account's name by default.
-            facts: ``purposes`` and ``identity`` of the data, as in :meth:`data`.
+            facts: ``purposes``, ``identity`` and ``invariants`` of the data, as in :meth:`data`.
         """
         check_kinds(budget=budget, unit=unit, parts=parts)
         store = Store(place_of(where, timeout=timeout, read_only=read_only))
@@ -194,6 +194,7 @@ class Ledger:
         unit: Unit | None = None,
         purposes: Iterable[str] | str | None = None,
         identity: str | None = None,
+        invariants: object = None,
         who: str | None = None,
         declare: bool = True,
     ) -> "Ledger":
@@ -207,6 +208,7 @@ class Ledger:
             unit: how a person appears in it, see :func:`defocus.privacy.appearance`; as in the ledger by default.
             purposes: what it may be used for; any purpose by default.
             identity: what tells this data from other data, in one text, of which only a salted digest is kept.
+            invariants: which totals may be exact (:class:`defocus.tables.Invariants`), where the data set is new.
             who: who declares it; the account's name by default.
             declare: whether new facts become an entry now; until they do, nothing can be charged.
 
@@ -220,14 +222,14 @@ class Ledger:
         """
         check_kinds(budget=None, unit=unit)
         title = self._made.dataset if name is None else line("dataset", name, longest=200)
-        facts = {"purposes": purposes_of(purposes), "identity": identity}
+        facts = {"purposes": purposes_of(purposes), "identity": identity, "invariants": invariants}
         with self._chain.end() as (session, last):
             known = self._chain.declarations(session, last)
-        declared = Declaration.of(self._made, known, title, unit, **facts)
+        declared = Declaration.of(self._made, self._with_own(known), title, unit, **facts)
         if declare and declared != self._found(known, title) and not self._chain.read_only:
             with self._chain.end(write=True) as (session, last):
                 known = self._chain.declarations(session, last)
-                declared = Declaration.of(self._made, known, title, unit, **facts)
+                declared = Declaration.of(self._made, self._with_own(known), title, unit, **facts)
                 entry = None
                 if declared != self._found(known, title):
                     entry = _declared(last, declared, by=(whoever(who), "declare a data set"))
@@ -246,6 +248,7 @@ class Ledger:
         unit: Unit | None = None,
         purposes: Iterable[str] | str | None = None,
         renew: bool = False,
+        invariants: object = None,
         who: str | None = None,
     ) -> "Ledger":
         """Change what the ledger knows about a data set, for everybody who opens it from now on, and say why.
@@ -260,6 +263,7 @@ class Ledger:
             unit: how a person appears in it from now on.
             purposes: what it may be used for from now on.
             renew: whether the data is a new version, about the same persons: which one is noted when it is next opened.
+            invariants: which totals may be exact from now on (:class:`defocus.tables.Invariants`); "" for none.
             who: who changes it; the account's name by default.
         """
         check_kinds(budget=None, unit=unit)
@@ -278,6 +282,7 @@ class Ledger:
                 before.unit if unit is None else appearance(self._made.unit, unit),
                 before.purposes if purposes is None else purposes_of(purposes),
                 None if renew else before.identity,
+                before.invariants if invariants is None else invariants_of(invariants),
             )
             entry = _declared(last, declared, by=by)
             session.append(entry)
@@ -288,13 +293,16 @@ class Ledger:
         """Every data set that is charged to this ledger, its own first."""
         with self._chain.end() as (session, last):
             known = self._chain.declarations(session, last)
+        return list(self._with_own(known).values())
+
+    def _with_own(self, known: Mapping[str, Declaration]) -> dict[str, Declaration]:
+        """What is declared, and what the terms say about the ledger's own data where nothing is."""
         own = Declaration(self._made.dataset, self._made.unit)
-        return list({own.name: own, **known}.values())
+        return {own.name: own, **known}
 
     def _found(self, known: Mapping[str, Declaration], name: str) -> Declaration | None:
         """What is declared about a data set: by its newest entry, or for the ledger's own by its terms."""
-        own = Declaration(name, self._made.unit) if name == self._made.dataset else None
-        return known.get(name, own)
+        return self._with_own(known).get(name)
 
     def charge(
         self,
@@ -332,7 +340,8 @@ class Ledger:
         cost = self._guard.cost(event)
         with self._chain.end(write=True) as (session, last):
             declared = self._found(self._chain.declarations(session, last), self._data.name)
-            if declared is None or declared.unit != self._data.unit:
+            held = None if declared is None else (declared.unit, declared.invariants)
+            if declared is None or held != (self._data.unit, self._data.invariants):
                 raise LedgerMismatchError(
                     f"What the ledger declares about {self.dataset!r:.80} was changed since it was opened; nothing was"
                     " charged.",

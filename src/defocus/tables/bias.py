@@ -122,23 +122,24 @@ class Bias:
         if operation not in _KNOWN:
             return column
         b = self.beyond or 0.0
-        more = b / (1 - b)
-        lost = more * rows if self.found is None else self._lost(rows)
-        low, high = column.low, column.high
-        if operation == "count":
-            return self._with(column, low, high + lost)
-        (value,) = split.values
-        bottom, top, (up, down) = value.bottom, value.bottom + value.width, self._cut(value.text)
+        lost = b / (1 - b) * rows
+        usual, most = (lost, lost) if self.found is None else self._lost(rows)
+        bottom, top, up, down = 0.0, 1.0, 0.0, 0.0
+        if operation != "count":
+            (value,) = split.values
+            bottom, top, (up, down) = value.bottom, value.bottom + value.width, self._cut(value.text)
         if operation == "mean":
-            under, over = np.minimum(bottom - low, 0.0), np.maximum(top - high, 0.0)
-            return self._with(column, low + b * under - up, high + b * over + down)
-        every = rows + lost
+            under, over = np.minimum(bottom - column.low, 0.0), np.maximum(top - column.high, 0.0)
+            return self._with(column, column.low + b * under - up, column.high + b * over + down)
+        every = rows + most
         return self._with(
-            column, low + min(0.0, bottom) * lost - up * every, high + max(0.0, top) * lost + down * every
+            column,
+            column.values - _beyond(column.values - column.low, -min(0.0, bottom), usual, most) - up * every,
+            column.values + _beyond(column.high - column.values, max(0.0, top), usual, most) + down * every,
         )
 
-    def _lost(self, rows: Floats) -> Floats:
-        """How many rows of groups with so many rows lie beyond the bound that was found, at most."""
+    def _lost(self, rows: Floats) -> tuple[Floats, Floats]:
+        """How many rows of groups with so many rows lie beyond the bound that was found: the median, and at most."""
         found = _some(self.found)
         return found.tail.beyond(found.rows, _shares(rows, found))
 
@@ -167,6 +168,11 @@ class Bias:
 
 def _linear(aggregate: Aggregate) -> bool:
     return isinstance(aggregate, Statistic) and aggregate.operation in _KNOWN
+
+
+def _beyond(half: Floats, each: float, usual: Floats, most: Floats) -> Floats:
+    """Half an interval that also holds rows of this worth: what noise and missing rows vary by is independent."""
+    return each * usual + np.hypot(half, each * (most - usual))
 
 
 def _shares(rows: Floats, found: FoundBound) -> Floats:

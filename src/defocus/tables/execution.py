@@ -275,7 +275,9 @@ def _found(best: FoundBound, unit: str | None, *, held: bool) -> str:
     if best.beyond >= _HARDLY:
         said += f"; about {100 * best.beyond:.0f} % of the rows that show lie beyond it and count with less weight"
     most = f"up to {brief(100 * best.missing)} % of all rows, if people thin out beyond the bound as they do up to it"
-    return f"{said}; intervals hold what lies beyond it, {most}" if held else f"{said}; beyond it lie {most}"
+    said += f"; intervals hold what lies beyond it, {most}" if held else f"; beyond it lie {most}"
+    few = f"of {best.hidden} people" if best.hidden > 1 else "of one person"
+    return f"{said}, and not the rows beyond {best.rows} {few} more than the noise lets see"
 
 
 def _some(bound: Bound | None) -> Bound:

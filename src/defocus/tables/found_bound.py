@@ -8,8 +8,8 @@ What one person weighs at most is fixed before: with R rows each of them weighs 
 what is charged, does not depend on R.
 
 No interval holds every table: one person with any number of rows hides in the noise. So the :class:`Tail` is taken to
-thin out beyond the bound as it does up to it, as a power of the number of rows or faster, and intervals are widened by
-what may then be missing.
+thin out beyond the bound as it does up to it, as a power of the number of rows or faster, or to end where nobody shows
+any more; intervals are widened by what may then be missing, and answers say how many people hide in the noise.
 
 Reference: Amin, Kulesza, Munoz Medina, Vassilvitskii (2019), Bounding user contributions: a bias-variance trade-off in
 differential privacy, for the trade-off.
@@ -34,7 +34,7 @@ _BELOW = np.array((0, *EDGES[:-1]), np.float64)
 _ROWS = np.sqrt((_BELOW + 1) * np.array(EDGES))
 """How many rows people in each bucket are taken to have."""
 
-_CONFIDENCE = 0.95
+_CONFIDENCE = 0.975
 _NEARBY = 2.0
 """How many standard deviations of noise tell that people with a few more rows are there."""
 SPREAD = 0.125
@@ -43,8 +43,8 @@ _RELATED = 0.25
 """How far they are taken to depend on how many rows a person has: in units of that."""
 _HALF = 2.1
 """How many standard errors make half an interval."""
-_MISSING = 0.5
-"""What a row that may be missing counts, where a row of an interval's half width counts one."""
+_SURELY = {1: 9.01, 2: 10.87, 4: 13.59, 8: 17.59}
+"""What a sum of so many Laplace variables of scale one exceeds anywhere among all buckets with probability 1/400."""
 
 _DRAWS = 400
 _STREAM = 20_000
@@ -55,6 +55,8 @@ _SIZE = np.exp(np.linspace(-1.5, 1.5, 31))
 """How many people the tail begins with, in units of a first estimate."""
 _BEGINS = 15
 """The tail begins where people who have more rows are so many times the scale of the noise, or half of all."""
+_ENDLESS = 0.5
+"""How likely the tail is to have no end, before it is looked at; else it ends with any of the buckets, alike likely."""
 _SHARES = 4.0 ** -np.arange(9)
 """Of which part of all rows it is computed how many may be missing; between, it is interpolated."""
 
@@ -65,21 +67,23 @@ class Tail:
     r"""Possible numbers of people in each bucket, as likely as a noisy histogram of them makes them.
 
     From where few people have more rows on, the number of those with more than n rows is taken to fall as
-    :math:`A(n+1)^{-\alpha}`. A grid of A and :math:`\alpha` is weighted by how likely they make the noisy counts: each
-    has Laplace noise, and varies by chance as the number of people does. From these, numbers of people are drawn.
+    :math:`A(n+1)^{-\alpha}`, up to a number of rows T that nobody exceeds, if there is one. A grid of A,
+    :math:`\alpha` and T is weighted by how likely they make the noisy counts: each has Laplace noise, and varies by
+    chance as the number of people does. From these, numbers of people are drawn; where people show, they are the noisy
+    numbers less further noise.
 
     Guarantee:
         A function of the noisy histogram and of public pseudo-random numbers, so it costs nothing.
 
     Error:
-        ``beyond`` is exceeded by 5 % of what is drawn. Beside what noise hides, that covers tails that are no heavier
+        ``beyond`` is exceeded by 2.5 % of what is drawn. Beside what noise hides, that covers tails that are no heavier
         than a power law with the index seen; where people with far more rows than all others are few, it need not.
         ``benchmarks/intervals.py`` measures how often intervals hold.
 
     >>> people = np.zeros(len(EDGES), np.int64)
     >>> people[:8] = [5000, 2500, 1200, 600, 300, 300, 150, 150]
     >>> tail = Tail.of(people, scale=4)
-    >>> [int(tail.beyond(rows, np.ones(1))[0]) for rows in (8, 16)]
+    >>> [int(tail.beyond(rows, np.ones(1))[1][0]) for rows in (8, 16)]
     [150, 0]
     """
 
@@ -94,34 +98,46 @@ class Tail:
 
         ``most`` is what nobody can have more of, if that is public.
         """
-        numbers, _ = _people(noisy, scale)
+        numbers, end = _people(noisy, scale)
         above = numbers[::-1].cumsum()[::-1]
         many = np.nonzero(above >= max(1.0, min(_BEGINS * scale, above[0] / 2)))[0]
         begins = int(many[-1]) if len(many) else 0
         bottom = _BELOW[begins:] + 1
         more, less = bottom / bottom[0], np.append(bottom[1:], np.inf) / bottom[0]
         shape = more ** -_INDEX[:, None] - less ** -_INDEX[:, None]
-        expected = max(float(above[begins]), 2 * scale) * _SIZE[:, None, None] * shape
+        expected = (max(float(above[begins]), 2 * scale) * _SIZE[:, None, None] * shape).reshape(-1, len(bottom))
         spread = np.sqrt(scale**2 + expected / 2)  # of Laplace noise, widened to the variance of both
-        likely = (-np.abs(noisy[begins:] - expected) / spread - np.log(spread)).sum(axis=2).ravel()
-        weights = np.exp(likely - likely.max())
+        seen = noisy[begins:]
+        up_to = (-np.abs(seen - expected) / spread - np.log(spread)).cumsum(axis=1)
+        nobody = np.append((-np.abs(seen) / scale - math.log(scale))[::-1].cumsum()[::-1][1:], 0.0)
+        last = np.arange(max(0, end - 1 - begins), len(seen))
+        prior = np.full(len(last), (1 - _ENDLESS) / max(1, len(last) - 1))
+        prior[-1] = _ENDLESS
+        likely = (up_to + nobody)[:, last] + np.log(prior)
+        weights = np.exp(likely - likely.max()).ravel()
         random = np.random.default_rng(_STREAM)
-        chosen = random.choice(len(weights), _DRAWS, p=weights / weights.sum())
+        which, ends = np.divmod(random.choice(len(weights), _DRAWS, p=weights / weights.sum()), len(last))
         people = np.tile(numbers, (_DRAWS, 1))
-        people[:, begins:] = random.poisson(expected.reshape(len(weights), -1)[chosen])
+        drawn = random.poisson(expected[which]).astype(np.float64)
+        people[:, begins:] = np.where(np.arange(len(seen)) <= last[ends][:, None], drawn, 0.0)
+        people[:, begins:end] = np.maximum(0.0, numbers[begins:end] + random.laplace(0, scale, (_DRAWS, end - begins)))
         return cls(people, _ROWS if most is None else np.minimum(_ROWS, most))
 
-    def beyond(self, rows: int, shares: _Floats) -> _Floats:
-        """How many rows lie beyond the bound, with 95 % probability at most, in groups with these shares of all rows.
+    def beyond(self, rows: int, shares: _Floats) -> tuple[_Floats, _Floats]:
+        """How many rows lie beyond the bound in groups with these shares of all rows: the median, and at most.
 
-        Each person's rows are taken to be in one group, where they matter most.
+        The latter with 97.5 % probability. Each person's rows are taken to be in one group, where they matter most.
         """
-        return self._interpolated(lambda share: float(self.missing(share, [rows])[0]), shares)
+        middle, most = (
+            self._interpolated(lambda share, at=at: float(self.missing(share, [rows], at)[0]), shares)  # type: ignore[misc]
+            for at in (0.5, _CONFIDENCE)
+        )
+        return middle, most
 
-    def missing(self, share: float, bounds: Sequence[int]) -> _Floats:
-        """The same in one group, for each of several bounds."""
+    def missing(self, share: float, bounds: Sequence[int], at: float = _CONFIDENCE) -> _Floats:
+        """The same in one group, for each of several bounds, with probability ``at`` at most."""
         excess = np.maximum(self.rows[:, None] - np.array(bounds), 0.0)
-        return np.asarray(np.quantile(self._thinned(share) @ excess, _CONFIDENCE, axis=0))
+        return np.asarray(np.quantile(self._thinned(share) @ excess, at, axis=0))
 
     def apart(self, rows: int, shares: _Floats) -> _Floats:
         """How far means of rows that weigh less are from those of all rows, in units of how people's own means vary.
@@ -169,12 +185,14 @@ class FoundBound:
     """About which part of all rows lies beyond it."""
     weight: float
     """How many people with so many rows weigh as much as all people do."""
+    hidden: int
+    """How many people more than show may have any number of rows: the noise of a bucket hides them."""
     tail: Tail = field(repr=False)
 
     @property
     def missing(self) -> float:
-        """Which part of all rows lies beyond it, with 95 % probability at most."""
-        rows = float(self.tail.beyond(self.rows, np.ones(1))[0])
+        """Which part of all rows lies beyond it, with 97.5 % probability at most."""
+        rows = float(self.tail.missing(1.0, [self.rows])[0])
         return rows / (rows + self.kept)
 
     @property
@@ -197,9 +215,10 @@ def best_bound(
     r"""The number of rows with the least expected error, from a noisy histogram of people by their number of rows.
 
     Everything is relative to the size of a group. Noise in n cells errs by :math:`\sqrt n\,\sigma R`; a count has
-    about two of them, a quotient about half of one. Counts and sums also miss the rows taken away: half of what the
-    :class:`Tail` lets expect at most in a group is added to half the width of the noise. A quotient such as a mean
-    loses no rows, but weighs them unequally, and differs from that of all rows by about :meth:`Tail.apart`.
+    about two of them, a quotient about half of one. Counts and sums also miss the rows taken away: what the
+    :class:`Tail` lets expect at most in a group is added to half the width of the noise, half of it for what the number
+    misses and half for its interval, of which it widens one side. A quotient such as a mean loses no rows, but weighs
+    them unequally, and differs from that of all rows by about :meth:`Tail.apart`.
 
     Args:
         people: noisy numbers of people, by :data:`EDGES`.
@@ -227,6 +246,7 @@ def best_bound(
     missing = tail.missing(1 / groups, EDGES) if most is None else tail.missing(1, EDGES) / groups
     apart = SPREAD * tail.differing(1 / groups, EDGES) if quotients else np.zeros(len(EDGES))
     total = max(1.0, float((numbers * tail.rows).sum()))
+    hidden = math.ceil(scale * -math.log(2 * (1 - _CONFIDENCE)))
     options = []
     for place, bound in enumerate(EDGES):
         weights = np.minimum(1.0, bound / tail.rows)
@@ -235,10 +255,10 @@ def best_bound(
         spread = noise * bound ** (1 / norm) * groups / kept
         error = 0.0
         if counts:
-            error += _HALF * spread + _MISSING * missing[place] * groups / total
+            error += _HALF * spread + missing[place] * groups / total
         if quotients:
             error += math.hypot(math.sqrt(0.5) * spread, apart[place])
-        options.append((error, FoundBound(bound, lost, kept / bound, tail)))
+        options.append((error, FoundBound(bound, lost, kept / bound, hidden, tail)))
     return min(options, key=lambda option: option[0])[1]
 
 
@@ -246,13 +266,12 @@ def _people(noisy: npt.NDArray[np.int64], scale: float) -> tuple[_Floats, int]:
     """The numbers of people behind a noisy histogram, and the bucket where they end.
 
     A bucket, or two, four or eight of them in a row, hold people if noise alone would hardly ever give so many: with
-    probability 1/400 for all single ones together, and 4.5 standard deviations for the others.
+    probability 1/400 anywhere, for each of these lengths.
     """
     end = 0
-    for length in (1, 2, 4, 8):
-        limit = scale * (math.log(200 * len(EDGES)) if length == 1 else 4.5 * math.sqrt(2 * length))
+    for length, limit in _SURELY.items():
         for start in range(end, len(EDGES) - length + 1):
-            if noisy[start : start + length].sum() > limit:
+            if noisy[start : start + length].sum() > scale * limit:
                 end = start + length
     for length in (1, 2, 4):  # next to them, less is enough: a bucket too many costs little
         if noisy[end : end + length].sum() > _NEARBY * scale * math.sqrt(2 * length):

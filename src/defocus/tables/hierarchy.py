@@ -1,5 +1,7 @@
 """Hierarchies: which leaves there are, by public tables alone, and where totals may be held exactly."""
 
+import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
@@ -18,6 +20,9 @@ __all__ = ["Invariants", "checked_invariants", "declared_leaves", "leaves", "unp
 @dataclass(frozen=True, slots=True, eq=False)
 class Invariants:
     """Which totals of which tree may be held exactly: the owner's word, given to ``dp.open(…, invariants=…)``.
+
+    The ledger keeps it as a fact about the data: who opens it later repeats it or leaves it out, and anything else is
+    an entry of its own, ``ledger.declare(invariants=…, why="…")``, with ``""`` for none.
 
     Guarantee:
         Whoever asks chooses neither levels nor leaves of exact totals. Rows that are in no leaf are left out, so who
@@ -46,12 +51,31 @@ class Invariants:
                 )
             object.__setattr__(self, name, tuple(given))
 
+    def __str__(self) -> str:
+        """One line that says which totals are exact, and that holds for the same leaves in any order alone."""
+        table = key_table(self.keys)
+        leaves: Any = self.keys if not isinstance(self.keys, dict) else sorted(self.keys.items())
+        if table is not None:
+            table = table.select([name for name in dict.fromkeys(self.levels) if name in table.column_names])
+            leaves = {name: table[name].to_pylist() for name in table.column_names}
+            leaves = sorted(json.dumps(line, default=str) for line in zip(*leaves.values(), strict=True))
+        elif not isinstance(leaves, str):
+            leaves = json.loads(json.dumps(list(leaves), default=_plain))
+        told = json.dumps([self.levels, sorted(self.exact), leaves], default=str)
+        tree = f"{', '.join(sorted(self.exact))} of {' > '.join(self.levels)}"[:200]
+        return f"{tree}; leaves {hashlib.sha256(told.encode()).hexdigest()}"
+
     def leaves_of(self, levels: Sequence[str], keys: Any, wanted: Sequence[str]) -> Any:
         """The leaves, if just this was declared; repeated or left out by whoever asks."""
         same = keys is self.keys or (isinstance(keys, str) and keys == DECLARED)
         if tuple(levels) != self.levels or not same or not set(wanted) <= set(self.exact):
             raise _not_declared()
         return self.keys
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has no word for: arrays as lists, anything else by its text."""
+    return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def checked_invariants(given: object) -> Invariants | None:

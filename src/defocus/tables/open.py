@@ -115,17 +115,14 @@ def open(  # noqa: A001  # reads as dp.open
         said = {"unit": unit, "budget": budget, "name": name, "table": table, "columns": columns, "types": types}
         more = {"bound": bound, "purposes": purposes, "private": private, "public": public, "anchor_file": anchor_file}
         more["consent"] = consent
-        twice = [
-            key
-            for key, value in {**said, **more, "parts": parts, "invariants": invariants}.items()
-            if value is not None
-        ]
+        twice = [key for key, value in {**said, **more, "parts": parts}.items() if value is not None]
         if twice:
             raise InvalidParameterError(
                 f"{', '.join(twice)} cannot be given beside a dataset file, which says it.", fix="write it in the file."
             )
         settings = {"engine": engine, "memory": memory, "threads": threads, "progress": progress}
-        return _from_file(data if filed else dataset_file.read(data), ledger, settings)
+        held = checked_invariants(invariants)
+        return _from_file(data if filed else dataset_file.read(data), ledger, held, settings)
     check_kinds(budget=budget, unit=unit)
     wanted = purposes_of(purposes)
     settings = {"engine": engine, "memory": memory, "threads": threads, "progress": progress}
@@ -151,8 +148,9 @@ def open(  # noqa: A001  # reads as dp.open
             public=dict(public or {}),
             consent=None if consent is None else OtherTable(()),
             parts=parts,
+            invariants=checked_invariants(invariants),
         )
-        opened = replace(_table(facts, sources), invariants=checked_invariants(invariants))
+        opened = _table(facts, sources)
         undo.pop_all()
     return opened
 
@@ -181,14 +179,21 @@ class _Said:
     consent: OtherTable | None = None
     """Where consents are, which are the last source then, and what they call the person and the purpose."""
     parts: str | Declared | None = None
+    invariants: Invariants | None = None
 
     @property
     def facts(self) -> dict[str, Any]:
         """What the ledger is to know about the data."""
-        return {"unit": self.unit, "purposes": self.purposes, "identity": self.identity}
+        exact = None if self.invariants is None else str(self.invariants)
+        return {"unit": self.unit, "purposes": self.purposes, "identity": self.identity, "invariants": exact}
 
 
-def _from_file(dataset: dataset_file.Dataset, ledger: Ledger | str | Path | None, settings: Mapping[str, Any]) -> Table:
+def _from_file(
+    dataset: dataset_file.Dataset,
+    ledger: Ledger | str | Path | None,
+    invariants: Invariants | None,
+    settings: Mapping[str, Any],
+) -> Table:
     """The table of a dataset file, which says everything but perhaps another place of the ledger."""
     said = _Said(
         name=dataset.name,
@@ -206,6 +211,7 @@ def _from_file(dataset: dataset_file.Dataset, ledger: Ledger | str | Path | None
         public={key: _public(open_dataset(dataset, other)) for key, other in dataset.public.items()},
         consent=dataset.consent,
         parts=dataset.parts,
+        invariants=invariants,
     )
     about = (None, *dataset.private.values(), *([] if dataset.consent is None else [dataset.consent]))
     with ExitStack() as undo:
@@ -252,6 +258,7 @@ def _table(said: _Said, sources: Sequence[Source]) -> Table:
             others=others,
             public=said.public,
             consent=consent,
+            invariants=said.invariants,
         )
         undo.pop_all()
     return opened

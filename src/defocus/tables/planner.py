@@ -292,6 +292,8 @@ _FOUND = 64
 """How many full rows one person weighs where the number of rows is yet to be found."""
 _CONTRIBUTIONS = Fraction(1, 20)
 """The least share of the budget that finds out how many rows people have."""
+_MANY = 100
+"""As many groups are expected where keys are yet to be found."""
 _VALUES = Fraction(1, 3)
 """The share of a measurement that finds how many different values people bring."""
 _KEYS = Fraction(3, 10)
@@ -485,11 +487,12 @@ def _leveled(noises: Noises, split: int, number: int) -> tuple[CellNoise | None,
 def _for_contributions(arrangement: MeasurementPlan, keys: int | None) -> Fraction:
     """The share that finds out how many rows people have.
 
-    Rows of people who are not seen are missing in counts and sums. With one group that is soon more than the noise, so
-    it is worth a quarter of the budget; among many, and for quotients, a tenth.
+    Rows of people who are not seen are missing in counts and sums, and what may be missing is soon more than the noise.
+    The fewer groups there are the more so: two fifths of the budget with one group, a fifth with a hundred, or where
+    nobody knows how many. For quotients, which weigh rows unequally and miss none, half of that.
     """
-    counts = not all(aggregate.quotient for _, aggregate in arrangement.aggregates)
-    return max(2 * _CONTRIBUTIONS, Fraction(1, 3 + keys)) if counts and keys is not None else 2 * _CONTRIBUTIONS
+    share = max(2 * _CONTRIBUTIONS, Fraction(40, 100 + (_MANY if keys is None else keys)))
+    return share / 2 if all(aggregate.quotient for _, aggregate in arrangement.aggregates) else share
 
 
 def _finds_groups(arrangement: MeasurementPlan, bound: Bound | None, keys: int | None) -> bool:

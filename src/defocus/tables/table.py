@@ -243,8 +243,9 @@ class Table:
             columns: the levels from the top: ``hierarchy("state", "county", "tract")``. Above them is the total.
             keys: the leaves, with all that is above them: a public table, or as for :meth:`group_by`. Levels that
                 these rows do not have are taken from it, by those that they have.
-            invariants: levels whose totals are held exactly, of those that the owner declared when opening the table
-                (:class:`Invariants`); ``"all"`` is the grand total. Only where a row is a person.
+            invariants: levels whose totals are held exactly, of those that the owner declared in the ledger
+                (:class:`Invariants`) and that were repeated when the table was opened; ``"all"`` is the grand total.
+                Only where a row is a person.
             share: parts of the budget by level; by default those with the least sum of mean squared errors.
         """
         names = _names(columns, "hierarchy", fix="name the levels, from the top.")
