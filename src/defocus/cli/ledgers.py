@@ -104,8 +104,7 @@ def declare(
             )
         unit = None if per_person is None else replace(known[name].unit, per_person=per_person)
         exact = "" if no_invariants else None
-        changed = {"unit": unit, "purposes": purposes, "invariants": exact}
-        facts_now = ledger.declare(name, why=why, who=who, renew=renew, **changed)
+        facts_now = ledger.declare(name, why=why, who=who, unit=unit, purposes=purposes, renew=renew, invariants=exact)
         declared = next(one for one in facts_now.datasets() if one.name == name)
     console().print(plain(f"declared {declared}"), soft_wrap=True)
 

@@ -298,8 +298,8 @@ def ledger_declare(
     """Change what a ledger knows about one of its data sets. The change is an entry of its own."""
     from defocus.cli import ledgers  # noqa: PLC0415 # a command loads what it needs
 
-    said = {"purposes": purpose, "per_person": per_person, "renew": renew, "no_invariants": no_invariants}
-    ledgers.declare(where, name, why=why, who=who, **said)
+    how = {"per_person": per_person, "renew": renew, "no_invariants": no_invariants}
+    ledgers.declare(where, name, why=why, who=who, purposes=purpose, **how)  # type: ignore[arg-type]
 
 
 @commands.command(epilog="Example: defocus units visits.ledger")

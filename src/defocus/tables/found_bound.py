@@ -35,6 +35,8 @@ _ROWS = np.sqrt((_BELOW + 1) * np.array(EDGES))
 """How many rows people in each bucket are taken to have."""
 
 _CONFIDENCE = 0.975
+_USUALLY = 0.84
+"""One standard deviation above the median: by what a bound is chosen, so that tails which hardly show do not decide."""
 _NEARBY = 2.0
 """How many standard deviations of noise tell that people with a few more rows are there."""
 SPREAD = 0.125
@@ -83,8 +85,8 @@ class Tail:
     >>> people = np.zeros(len(EDGES), np.int64)
     >>> people[:8] = [5000, 2500, 1200, 600, 300, 300, 150, 150]
     >>> tail = Tail.of(people, scale=4)
-    >>> [int(tail.beyond(rows, np.ones(1))[1][0]) for rows in (8, 16)]
-    [150, 0]
+    >>> [int(tail.beyond(rows, np.ones(1))[1][0]) for rows in (8, 16)]  # nobody shows who has more than 8
+    [0, 0]
     """
 
     people: _Floats
@@ -216,9 +218,9 @@ def best_bound(
 
     Everything is relative to the size of a group. Noise in n cells errs by :math:`\sqrt n\,\sigma R`; a count has
     about two of them, a quotient about half of one. Counts and sums also miss the rows taken away: what the
-    :class:`Tail` lets expect at most in a group is added to half the width of the noise, half of it for what the number
-    misses and half for its interval, of which it widens one side. A quotient such as a mean loses no rows, but weighs
-    them unequally, and differs from that of all rows by about :meth:`Tail.apart`.
+    :class:`Tail` lets expect in a group, within one standard deviation, is added to half the width of the noise: half
+    of it for what the number misses, and half for its interval, of which it widens one side. A quotient such as a mean
+    loses no rows, but weighs them unequally, and differs from that of all rows by about :meth:`Tail.apart`.
 
     Args:
         people: noisy numbers of people, by :data:`EDGES`.
@@ -236,14 +238,14 @@ def best_bound(
     >>> people[EDGES.index(2)], people[EDGES.index(64)] = 100_000, 10_000
     >>> found = best_bound(people, scale=20, groups=10, noise=1.4, counts=True, quotients=False)
     >>> found.rows, found.beyond
-    (91, 0.0)
+    (64, 0.0)
     >>> best_bound(people // 200, scale=20, groups=10, noise=1.4, counts=True, quotients=False).rows
     2
     """
     groups = max(1, groups)  # none where no key was found
     numbers, _ = _people(people, scale)
     tail = Tail.of(people, scale, most)
-    missing = tail.missing(1 / groups, EDGES) if most is None else tail.missing(1, EDGES) / groups
+    missing = tail.missing(1 / groups, EDGES, _USUALLY) if most is None else tail.missing(1, EDGES, _USUALLY) / groups
     apart = SPREAD * tail.differing(1 / groups, EDGES) if quotients else np.zeros(len(EDGES))
     total = max(1.0, float((numbers * tail.rows).sum()))
     hidden = math.ceil(scale * -math.log(2 * (1 - _CONFIDENCE)))
