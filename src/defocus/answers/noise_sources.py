@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-__all__ = ["Atoms", "ColumnNoise", "Mix", "Mixture", "Noise", "atoms_of", "matrix_of"]
+__all__ = ["Atoms", "ColumnNoise", "Mix", "Mixture", "Noise", "atoms_of", "fieller", "matrix_of"]
 
 _Floats: TypeAlias = npt.NDArray[np.float64]
 _Places: TypeAlias = npt.NDArray[np.int64]
@@ -261,3 +261,21 @@ def matrix_of(noise: ColumnNoise, size: int, atoms: Atoms) -> Mix:
     own = sparse.csr_array(made)
     own.eliminate_zeros()
     return Mix.of(own)
+
+
+def fieller(above: _Floats, below: _Floats, top: Any, both: Any, bottom: Any) -> tuple[_Floats, _Floats]:
+    """The least and largest q for which ``above - q below``, which is linear, may be zero; not a number without any.
+
+    What noise explains of it has the square ``top - 2 q both + q² bottom``.
+
+    Reference:
+        Fieller (1954), Some problems in interval estimation.
+
+    >>> low, high = fieller(np.array([50.0]), np.array([100.0]), 4.0, 0.0, 4.0)
+    >>> low.round(4).tolist(), high.round(4).tolist()
+    ([0.4778], [0.5226])
+    """
+    a, b, c = below**2 - bottom, above * below - both, above**2 - top
+    with np.errstate(all="ignore"):
+        root = np.sqrt(np.maximum(b**2 - a * c, 0.0))
+        return np.where(a > 0, (b - root) / a, np.nan), np.where(a > 0, (b + root) / a, np.nan)

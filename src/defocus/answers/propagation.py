@@ -51,10 +51,19 @@ from scipy import sparse, special
 from sqlglot import exp
 
 from defocus.answers.columns import AnswerColumn, Floats, Tails
-from defocus.answers.noise_sources import Mix, Mixture, atoms_of, matrix_of
+from defocus.answers.noise_sources import Mix, Mixture, atoms_of, fieller, matrix_of
 from defocus.answers.released_table import ReleasedTable, window_parts, written
 
-__all__ = ["Affine", "Propagation", "affine", "constant", "numbers", "references"]
+__all__ = [
+    "Affine",
+    "Propagation",
+    "affine",
+    "constant",
+    "counted_entries",
+    "entry_matrix",
+    "numbers",
+    "references",
+]
 
 _Ends: TypeAlias = tuple[Floats, Floats]
 _NORMAL = 1.96
@@ -408,11 +417,7 @@ class Propagation:
 
     def _frame(self, node: exp.Window) -> tuple[Any, Any] | None:
         """Which entries are in the frame of each, as a matrix; where it is a whole partition, its members as well."""
-        function, condition, _ = window_parts(node)
-        tests: list[Any] = [] if condition is None else [exp.paren(condition.copy())]
-        if isinstance(function.this, exp.Expression) and not isinstance(function.this, exp.Star):
-            tests.append(exp.Not(this=exp.Is(this=exp.paren(function.this.copy()), expression=exp.Null())))
-        test: Any = exp.and_(*tests) if tests else exp.true()
+        test = counted_entries(node)
         size, place = self._table.size, self._table.place
         if _is_whole(node):
             first = exp.Window(this=exp.Min(this=place), partition_by=node.args.get("partition_by"), over="OVER")
@@ -428,14 +433,13 @@ class Propagation:
         )
         if np.nansum(numbers(self._table.values([counted])[0])) > _MOST:
             return None
-        return _lines(self._table.values([listed])[0], size), None
+        return entry_matrix(self._table.values([listed])[0], size), None
 
     def _source(self, node: exp.Window) -> Floats:
         """From which entry a function such as LAG takes its value; not a number for none."""
         made = node.copy()
         function, _, _ = window_parts(made)
-        given = exp.Not(this=exp.Is(this=exp.paren(function.this.copy()), expression=exp.Null()))
-        function.set("this", exp.Case(ifs=[exp.If(this=given, true=self._table.place)]))
+        function.set("this", exp.Case(ifs=[exp.If(this=_given(function.this), true=self._table.place)]))
         function.set("default", None)
         return self._value(made)
 
@@ -550,13 +554,9 @@ class Propagation:
 
     def _quotients(self, above: _Form, below: _Form, parts: int) -> _Ends:
         self._methods["quotient"] = None
-        noise = (self._width * self._stretch(parts)) ** 2
-        n, d = above.values, below.values
-        a = d**2 - noise * below.reach.dot(below.reach)
-        b = n * d - noise * above.reach.dot(below.reach)
-        c = n**2 - noise * above.reach.dot(above.reach)
-        root = np.sqrt(np.maximum(b**2 - a * c, 0.0))
-        return np.where(a > 0, (b - root) / a, np.nan), np.where(a > 0, (b + root) / a, np.nan)
+        noise, top, bottom = (self._width * self._stretch(parts)) ** 2, above.reach, below.reach
+        squares = noise * top.dot(top), noise * top.dot(bottom), noise * bottom.dot(bottom)
+        return fieller(above.values, below.values, *squares)
 
     # Ranks.
 
@@ -650,14 +650,27 @@ def _is_whole(node: exp.Window) -> bool:
     return ends == {"UNBOUNDED"} and not spec.args.get("exclude")
 
 
+def counted_entries(window: exp.Window) -> Any:
+    """Whether an entry counts in the aggregate of a window: it meets the condition, and its argument is not NULL."""
+    function, condition, _ = window_parts(window)
+    tests: list[Any] = [] if condition is None else [exp.paren(condition.copy())]
+    if isinstance(function.this, exp.Expression) and not isinstance(function.this, exp.Star | exp.Distinct):
+        tests.append(_given(function.this))
+    return exp.and_(*tests) if tests else exp.true()
+
+
+def _given(node: exp.Expression) -> exp.Expression:
+    return exp.Not(this=exp.Is(this=exp.paren(node.copy()), expression=exp.Null()))
+
+
 def _over(node: exp.Window, function: exp.Expression) -> exp.Expression:
     made = node.copy()
     made.set("this", function)
     return made
 
 
-def _lines(lists: Any, size: int) -> Any:
-    """A matrix of ones from a list of entries for each line."""
+def entry_matrix(lists: Any, size: int) -> Any:
+    """Which of so many entries are in each list, as a matrix of ones."""
     column = lists.combine_chunks() if isinstance(lists, pa.ChunkedArray) else lists
     lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy()
     places = pc.list_flatten(column).to_numpy()

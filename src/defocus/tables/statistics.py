@@ -9,7 +9,7 @@ import numpy.typing as npt
 from sqlglot import exp
 
 from defocus.answers import AnswerColumn, PreviewColumn, Tails
-from defocus.answers.noise_sources import Noise
+from defocus.answers.noise_sources import Noise, fieller
 from defocus.errors import Number
 from defocus.tables.aggregates import Aggregate
 from defocus.tables.noise import CellNoise, Noisy
@@ -386,14 +386,10 @@ def _flat(sums: tuple[_Floats, ...], coefficients: _Floats, places: list[int], n
 
 
 def _quotients(above: _Floats, below: _Floats, noisy: Noisy) -> tuple[_Floats, _Floats]:
-    """The least and largest q with |(above - q below) · cells| within what its noise explains; infinite without any."""
-    n, d, above, below = noisy.cells @ above, noisy.cells @ below, noisy.felt(above), noisy.felt(below)
-    noise = noisy.width**2 * noisy.variance
-    a, b, c = d**2 - noise * (below @ below), n * d - noise * (above @ below), n**2 - noise * (above @ above)
-    bounded = a > 0
-    safe = np.where(bounded, a, 1.0)
-    root = np.sqrt(np.maximum(b**2 - a * c, 0.0))
-    return np.where(bounded, (b - root) / safe, -np.inf), np.where(bounded, (b + root) / safe, np.inf)
+    """The least and largest q with |(above - q below) · cells| within what its noise explains."""
+    noise, top, bottom = noisy.width**2 * noisy.variance, noisy.felt(above), noisy.felt(below)
+    squares = noise * (top @ top), noise * (top @ bottom), noise * (bottom @ bottom)
+    return fieller(noisy.cells @ above, noisy.cells @ below, *squares)
 
 
 def _rooted(variance: AnswerColumn, noisy: Noisy) -> AnswerColumn:

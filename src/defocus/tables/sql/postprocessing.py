@@ -11,12 +11,11 @@ from typing import Any, final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from scipy import sparse
 from sqlglot import exp
 
 from defocus.answers import PICKED, AnswerColumn, Released
 from defocus.answers.derivation import computed, remarks
-from defocus.answers.propagation import Affine, Propagation, affine, numbers
+from defocus.answers.propagation import Affine, Propagation, affine, counted_entries, entry_matrix, numbers
 from defocus.answers.propagation import references as referred
 from defocus.answers.released_table import ReleasedTable, window_parts
 from defocus.answers.rules import rules_of
@@ -229,7 +228,7 @@ class Regroup:
             propagation, columns = Propagation(table, released), []
             for i, (name, tree) in enumerate(self.aggregates.items()):
                 function, _, _ = window_parts(exp.Window(this=tree, over="OVER"))
-                weights = _members(found.column(f"l{i}"), len(answer))
+                weights = entry_matrix(found.column(f"l{i}"), len(answer))
                 column = propagation.aggregated(name, function, numbers(found.column(f"v{i}")), weights)
                 columns.append(_of_picked(column, answer) if not referred(tree, list(released)) else column)
         keys = {name: found.column(f"g{i}") for i, (name, _) in enumerate(self.keys)}
@@ -245,7 +244,8 @@ class Regroup:
         """Keys g0, …, values v0, … of the aggregates, and lists l0, … of the entries in each."""
         shown = [exp.alias_(tree.copy(), f"g{i}", quoted=True) for i, (_, tree) in enumerate(self.keys)]
         for i, tree in enumerate((self.aggregates or {}).values()):
-            listed = exp.Filter(this=exp.ArrayAgg(this=table.place), expression=exp.Where(this=_present(tree)))
+            counted = exp.Where(this=counted_entries(exp.Window(this=tree, over="OVER")))
+            listed = exp.Filter(this=exp.ArrayAgg(this=table.place), expression=counted)
             shown += [exp.alias_(tree.copy(), f"v{i}", quoted=True), exp.alias_(listed, f"l{i}", quoted=True)]
         if not shown:
             return pa.table({})
@@ -285,24 +285,6 @@ def _parts_of(window: exp.Window) -> Iterator[exp.Expression]:
             inner = each.expressions[0] if isinstance(each, exp.Distinct) else each
             if isinstance(inner, exp.Expression) and not isinstance(inner, exp.Star | exp.Literal):
                 yield inner.copy()
-
-
-def _present(tree: exp.Expression) -> Any:
-    """Whether an entry is in an aggregate."""
-    function, condition, _ = window_parts(exp.Window(this=tree.copy(), over="OVER"))
-    tests: list[Any] = [] if condition is None else [exp.paren(condition)]
-    if isinstance(function.this, exp.Expression) and not isinstance(function.this, exp.Star | exp.Distinct):
-        tests.append(exp.Not(this=exp.Is(this=exp.paren(function.this.copy()), expression=exp.Null())))
-    made: Any = exp.and_(*tests) if tests else exp.true()
-    return made
-
-
-def _members(lists: Any, size: int) -> Any:
-    """Which entries are in each group, as a matrix of ones."""
-    entries = [each or [] for each in lists.to_pylist()]
-    lines = np.repeat(np.arange(len(entries)), [len(each) for each in entries])
-    places = np.array([place for each in entries for place in each], np.int64)
-    return sparse.csr_array((np.ones(len(places)), (lines, places)), shape=(len(entries), size))
 
 
 def _empty(schema: Schema) -> dict[str, Any]:
