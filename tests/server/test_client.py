@@ -13,8 +13,9 @@ import defocus as dp
 from defocus.cli import main
 from defocus.errors import InvalidParameterError, NotDeclaredError, RequestWaitsError, ServerError
 from defocus.server.client import RemoteTable
-from defocus.server.questions import Question, spelled
+from defocus.server.questions import Question
 from defocus.server.roles import Role
+from defocus.server.table_questions import lowered, spelled
 
 AGGREGATES: dict[str, Any] = {
     "count": dp.count(),
@@ -55,8 +56,8 @@ def test_every_aggregate_arrives_as_it_was_asked(tmp_path: Path, name: str) -> N
         "name": "visits",
     }
     with dp.open(rows(), **how) as table:
-        asked = Question.read({"aggregates": {name: spelled(AGGREGATES[name])}, "epsilon": 1})
-        assert repr(asked.of(table).arrangement) == repr(table.agg(**{name: AGGREGATES[name]}).arrangement)
+        said = Question.read({"aggregates": {name: spelled(AGGREGATES[name])}, "epsilon": 1}).said
+        assert repr(lowered(table, said).arrangement) == repr(table.agg(**{name: AGGREGATES[name]}).arrangement)
 
 
 def test_a_question_is_previewed_and_released_as_here(visits: RemoteTable) -> None:

@@ -158,7 +158,7 @@ DRIVEN: Mapping[str, str] = {
     "learning.evaluate": "test_evaluation; test_tables: models of a table",
     "learning.Evaluation": "test_evaluation: made by evaluate",
     "learning.Metrics.vector": "test_training: shown by default",
-    **{f"learning.{name}.fit": "test_estimators" for name in _ESTIMATORS},
+    **{f"learning.{name}.{how}": "test_estimators" for name in _ESTIMATORS for how in ("fit", "preview")},
     **{
         f"mechanisms.{name}.{how}": "test_numbers: through release, which checks and samples"
         for name in (
@@ -203,7 +203,7 @@ _FACTS = "takes public facts"
 PUBLIC: Mapping[str, str] = {
     "server.RemoteGrouped": "what is asked, as JSON: the server asks its own table",
     **dict.fromkeys(("server.RemoteTable.derive", "server.RemoteTable.group_by", "server.RemoteTable.part",
-        "server.Role", "server.Settings"), _FACTS),
+        "server.RemoteTable.model", "server.Role", "server.Settings"), _FACTS),
     "workloads.Running": "made by RunningSum.start and resume, which are driven",
     **{f"learning.{name}.{how}": _APPLIED for name in _ESTIMATORS for how in (
         "predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "inverse_transform",

@@ -145,6 +145,8 @@ def fitted(
         terms: Any = {"budget": dp.Budget(50, 1e-2), "unit": unit, "dataset": "v"}
         with dp.Ledger.open(home / "v.ledger", **terms) as book:
             model = make(**price, ledger=book)
+            foreseen = attempt(lambda: str(model.preview(rows, targets, **users)))
+            assert foreseen[0] == "result" or added, foreseen
             error = attempt(lambda: type(model.fit(rows, targets, **users)).__name__)
             assert error[0] == "result" or added, error
             shows = [each for each in ("released", "explain", "coefficients") if hasattr(model, each)]
@@ -157,7 +159,7 @@ def fitted(
                 for each in ("predict", "predict_proba", "transform", "decision_function")
                 if hasattr(model, each)
             ]
-            return [error, said, sorted(kept), predicted, str(book.remaining())]
+            return [foreseen, error, said, sorted(kept), predicted, str(book.remaining())]
 
     return drive
 

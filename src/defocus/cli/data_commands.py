@@ -165,6 +165,8 @@ def synthesise(
     purpose: Purpose = None,
     who: Who = None,
     request: Request = None,
+    server: Server = None,
+    reason: Reason = None,
     save: Annotated[Path | None, typer.Option(help="Keep the generator in a .json file, to draw more rows.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write a page about the quality, an .html file.")] = None,
     preview: Annotated[bool, typer.Option("--preview", metavar="", help="Only say what it would cost.")] = False,
@@ -220,7 +222,10 @@ class GraphUnit(StrEnum):
 @commands.command(epilog="Example: defocus graph calls.parquet edges --unit edge --nodes 500 --budget 3 --epsilon 0.5")
 def graph(
     data: Annotated[
-        str, typer.Argument(help="A Parquet, CSV or DuckDB file of edges; or where they are, such as postgresql://….")
+        str,
+        typer.Argument(
+            help="A Parquet, CSV or DuckDB file of edges; or where they are: postgresql://…; its name with --server."
+        ),
     ],
     question: Annotated[str, typer.Argument(help="What to ask, such as edges, degree-histogram or triangles.")],
     *,
@@ -264,6 +269,9 @@ def graph(
     purpose: Purpose = None,
     who: Who = None,
     request: Request = None,
+    server: Server = None,
+    dataset: Dataset = FILE,
+    reason: Reason = None,
     out: Out = None,
     plot: Plot = None,
     preview: Annotated[bool, typer.Option("--preview", metavar="", help="Only say what it would be like.")] = False,

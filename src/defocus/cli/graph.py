@@ -1,24 +1,24 @@
 """``defocus graph``: opening a graph, asking it, and showing the answer."""
 
-import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from defocus.cli.options import total
-from defocus.cli.questions import check_places, deliver, show
+from defocus.cli.questions import check_places, deliver, remote_table, show
 from defocus.cli.terminal import in_options
 from defocus.errors import InvalidParameterError, probability
-from defocus.graphs import GraphQuery, Network, open_graph
+from defocus.graphs import Network, open_graph
 from defocus.graphs.kernels.rows import ready
 from defocus.graphs.node_names import Lines
 from defocus.graphs.open import place_of
+from defocus.graphs.question_names import asked
 from defocus.ledger import Ledger
 from defocus.privacy.units import Unit, edge, item, node, weight
 
-__all__ = ["ask", "questions"]
+__all__ = ["ask"]
 
 
 def ask(
@@ -28,6 +28,9 @@ def ask(
     epsilon: float,
     delta: float | None,
     method: str | None,
+    server: str | None,
+    dataset: Path,
+    reason: str | None,
     purpose: str | None,
     who: str | None,
     request: str | None,
@@ -40,14 +43,23 @@ def ask(
     **opening: Any,
 ) -> None:
     """Open the graph, preview or release the question, and print it; ``opening`` is what is said about the graph."""
-    if opening["engine"] is None:
+    given = dict(map(_setting, settings or []))
+    if server is None and opening["engine"] is None:
         ready()  # before a ledger is made
     check_places(out, plot)
     level = float(probability("confidence", confidence, zero=False, one=False))
     how: dict[str, Any] = {"explain": explain, "as_json": as_json, "spoken": _spoken}
     price: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "method": method}
+    if server is not None:
+        there = remote_table(server, dataset).graph(opening["data"], question, method=price.pop("method"), **given)
+        if preview:
+            show(there.preview(**price), **how)
+            return
+        answer = there.release(**price, purpose=purpose, reason=reason, request=request)
+        deliver(answer, out=out, plot=plot, confidence=level, **how)
+        return
     with _opened(look=preview, **opening) as network:
-        query = _query(network, question, settings or [])
+        query = asked(network, question, given)
         if preview:
             show(query.preview(**price), **how)
             return
@@ -58,16 +70,6 @@ def ask(
 def _spoken(line: str) -> str:
     """A line of an answer in which a method that it names is named as the option."""
     return in_options(line, {"method": "--method"})
-
-
-def questions() -> Mapping[str, Any]:
-    """What can be asked of a graph, by the names that the command takes."""
-    methods = {}
-    for name, method in inspect.getmembers(Network, inspect.isfunction):
-        returns = inspect.signature(method).return_annotation
-        if not name.startswith("_") and name != "ask" and returns in {GraphQuery, "GraphQuery"}:
-            methods[name.replace("_", "-")] = method
-    return methods
 
 
 @contextmanager
@@ -145,32 +147,6 @@ def _nodes(text: str | None) -> Any:
         )
     written = Path(text).read_bytes().decode("utf-8", "surrogateescape")
     return Lines(name.removesuffix("\r") for name in written.split("\n"))
-
-
-def _query(network: Network, question: str, written: list[str]) -> GraphQuery:
-    methods = questions()
-    method = methods.get(question.replace("_", "-"))
-    if method is None:
-        raise InvalidParameterError(
-            f"A graph cannot be asked {question!r:.60}.", fix=f"ask one of {', '.join(sorted(methods))}."
-        )
-    settings = dict(_setting(text) for text in written)
-    parameters = inspect.signature(method).parameters
-    names, empty = [name for name in parameters if name != "self"], inspect.Parameter.empty
-    for name in settings:
-        if name not in names:
-            raise InvalidParameterError(
-                f"{question} has no setting {name!r:.60}.",
-                fix=f"its settings are {', '.join(names)}." if names else "it has none.",
-            )
-    for name in names:
-        needed = parameters[name].kind is inspect.Parameter.KEYWORD_ONLY and parameters[name].default is empty
-        if needed and name not in settings:
-            raise InvalidParameterError(f"{question} needs the setting {name}.", fix=f"pass --set {name}=….")
-    listed = [name for name in names if parameters[name].kind is inspect.Parameter.VAR_POSITIONAL and name in settings]
-    several = [part.strip() for name in listed for part in str(settings.pop(name)).split(",")]
-    query: GraphQuery = method(network, *several, **settings)
-    return query
 
 
 def _setting(text: str) -> tuple[str, Any]:

@@ -26,7 +26,7 @@ from defocus.tables.dataset_check import ledger_of
 from defocus.tables.dataset_file import read
 from defocus.tables.report import report as write_report
 
-__all__ = ["check_places", "deliver", "export", "preview", "query", "report", "show", "write", "writer"]
+__all__ = ["check_places", "deliver", "export", "preview", "query", "remote_table", "report", "show", "write", "writer"]
 
 
 _FORMATS = {".csv": "to_csv", ".xlsx": "to_excel", ".parquet": "to_parquet", ".json": "to_json"}
@@ -177,6 +177,16 @@ def _remote(
     **how: Any,
 ) -> tuple[Any, dict[str, Any]]:
     """The question to a server, and its price."""
+    said = {name: value for name, value in how.items() if value is not None and value != []}
+    if "rows" in said and said["rows"].isdecimal():
+        said["rows"] = int(said["rows"])
+    if bounds is not None:
+        said["bounds"] = bounds.value
+    return remote_table(server, dataset).sql_query(question, **said), {"epsilon": epsilon, "delta": delta}
+
+
+def remote_table(server: str, dataset: Path) -> Any:
+    """The data set of a server that --dataset names; its only one by default."""
     from defocus.server.client import connect  # noqa: PLC0415 # slow to load
 
     token = os.environ.get("DEFOCUS_TOKEN")
@@ -184,13 +194,7 @@ def _remote(
         raise InvalidParameterError(
             "There is no token in DEFOCUS_TOKEN.", fix="make one on the account page of the server, and export it."
         )
-    table = connect(server, token, None if dataset == FILE else str(dataset))
-    said = {name: value for name, value in how.items() if value is not None and value != []}
-    if "rows" in said and said["rows"].isdecimal():
-        said["rows"] = int(said["rows"])
-    if bounds is not None:
-        said["bounds"] = bounds.value
-    return table.sql_query(question, **said), {"epsilon": epsilon, "delta": delta}
+    return connect(server, token, None if dataset == FILE else str(dataset))
 
 
 def export(request: str, *, dataset: Path, out: Path, confidence: Number) -> None:

@@ -1,5 +1,6 @@
 """``defocus synthesise``: synthetic rows of the table of a dataset file, written to a file."""
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from defocus.answers import export
-from defocus.cli.questions import show
+from defocus.cli.questions import remote_table, show
 from defocus.cli.terminal import console, plain, to_json
 from defocus.errors import InvalidParameterError
 from defocus.synthesis import Generator, Synthesiser
@@ -33,6 +34,8 @@ def synthesise(
     purpose: str | None,
     who: str | None,
     request: str | None,
+    server: str | None,
+    reason: str | None,
     save: Path | None,
     report: Path | None,
     preview: bool,
@@ -47,20 +50,24 @@ def synthesise(
             f"Synthetic rows are written as .csv or .parquet, but the name ends in {out.suffix or 'nothing'}.",
             fix="write for example synthetic.parquet.",
         )
-    with open_table(dataset) as opened:
+    given: dict[str, Any] = {
+        "columns": dict.fromkeys(find or ()),
+        "only": only,
+        "constraints": tuple(constraint or ()),
+        "method": method,
+        "focus": [[name.strip() for name in one.split(",")] for one in focus or ()],
+    }
+    with ExitStack() as stack:
+        opened: Any = stack.enter_context(open_table(dataset)) if server is None else remote_table(server, dataset)
         table = opened.part(*part) if part else opened
-        wanted = Synthesiser(
-            table,
-            columns=dict.fromkeys(find or ()),
-            only=only,
-            constraints=tuple(constraint or ()),
-            method=method,
-            focus=[[name.strip() for name in one.split(",")] for one in focus or ()],
-        )
+        wanted: Any = Synthesiser(table, **given) if server is None else table.synthesis(**given)
         if preview:
             show(wanted.preview(epsilon=epsilon, delta=delta), explain=explain, as_json=as_json)
             return
-        made = wanted.fit(epsilon=epsilon, delta=delta, accept=accept, purpose=purpose, who=who, request=request)
+        if server is None:
+            made = wanted.fit(epsilon=epsilon, delta=delta, accept=accept, purpose=purpose, who=who, request=request)
+        else:
+            made = wanted.release(epsilon=epsilon, delta=delta, purpose=purpose, reason=reason, request=request)
     _deliver(made, out=out, number=number, save=save, report=report)
     if as_json:
         to_json({"records": len(made.fitted.records), "distance": made.distance, "error": made.distance_error})

@@ -33,6 +33,10 @@ class PrivateExamples(Protocol):
         """Whom the ledger protects."""
         ...
 
+    def empty(self) -> "PrivateExamples":
+        """The same columns of no rows."""
+        ...
+
     @property
     def inputs(self) -> tuple[str, ...]:
         """The names of the inputs."""

@@ -85,7 +85,9 @@ def release_report(bundle: Bundle, *, title: str | None = None) -> str:
         "<p>Offline and without the data: defocus verify FILE --key KEY</p>",
     ]
     if answer is None and evidence.ok:
-        body.insert(2, html_facts({"answer": str(facts["value"])[:400]}))
+        kept = facts["value"]
+        shown = f"kept in the bundle as {kept['format']}" if isinstance(kept, dict) and "format" in kept else str(kept)
+        body.insert(2, html_facts({"answer": shown[:400]}))
     return document(title or str(facts.get("purpose", "A signed release")), "".join(body))
 
 

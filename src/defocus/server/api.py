@@ -7,7 +7,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
@@ -110,17 +110,95 @@ class Tuning(_Strict):
     why: Text
 
 
+Price = Annotated[float, Field(gt=0)] | Annotated[str, Field(pattern=r"^[0-9]{1,30}/[1-9][0-9]{0,29}$")]
+Texts = str | list[str]
+Setting = bool | int | float | str
+
+
+class _Priced(_Strict):
+    """What every question has: what it may cost."""
+
+    epsilon: Price
+    delta: Annotated[float, Field(ge=0, lt=1)] | str | None = None
+
+
+class _OfTable(_Priced):
+    """What comes before a question to a table: which rows, and what one person may contribute."""
+
+    part: Any = None
+    rows: int | str | None = None
+    groups: int | None = None
+    filter: Texts | None = None
+    steps: list[list[Any]] | None = None
+
+
+class SqlQuestion(_OfTable):
+    """A SELECT."""
+
+    kind: Literal["table"] = "table"
+    sql: Annotated[str, Field(min_length=1)]
+    dialect: str | None = None
+    bounds: str | None = None
+    at_most: int | None = None
+    keys: Any = None
+
+
+class TableQuestion(_OfTable):
+    """Statistics by group."""
+
+    kind: Literal["table"] = "table"
+    aggregates: dict[str, Any] | list[dict[str, Any]]
+    group_by: Texts | None = None
+    keys: Any = None
+
+
+class GraphQuestion(_Priced):
+    """A statistic of a graph about the same people."""
+
+    kind: Literal["graph"]
+    graph: str
+    statistic: str
+    settings: dict[str, Setting] | None = None
+    method: str | None = None
+
+
+class SynthesisQuestion(_OfTable):
+    """Synthetic rows."""
+
+    kind: Literal["synthesis"]
+    only: list[str] | None = None
+    columns: dict[str, dict[str, list[Any]] | None] | None = None
+    constraints: list[str] | None = None
+    computed: dict[str, str] | None = None
+    records: Annotated[int, Field(ge=1)] | None = None
+    focus: list[Texts] | None = None
+    method: str | None = None
+
+
+class ModelQuestion(_OfTable):
+    """A model to fit."""
+
+    kind: Literal["model"]
+    model: str
+    inputs: Texts
+    target: str | None = None
+    settings: dict[str, Setting] | None = None
+
+
+Question = SqlQuestion | TableQuestion | GraphQuestion | SynthesisQuestion | ModelQuestion
+
+
 class Looked(_Strict):
     """A question to preview, perhaps for a purpose."""
 
-    question: dict[str, Any]
+    question: Question
     purpose: str | None = None
 
 
 class Submission(_Strict):
     """A question, why it is asked, and perhaps a name under which the same request is found again."""
 
-    question: dict[str, Any]
+    question: Question
     purpose: Text
     reason: Text
     request: str | None = None
@@ -265,6 +343,7 @@ def dataset(request: Request, name: Name, person: Person = doing(Action.SEE_DATA
         "policy": declared.policy,
         "columns": columns,
         "private": list(table.others),
+        "graphs": desk.datasets.graphs(name),
         "public": list(table.public),
     }
 
@@ -352,13 +431,15 @@ def remove_allowance(request: Request, id_: Name, person: Person = doing(Action.
 @router.post("/datasets/{name}/preview")
 def preview(request: Request, name: Name, body: Looked, person: Person = doing(Action.PREVIEW)) -> Json:
     """What a question would cost, how exact it would be, and what the policy would say. Free."""
-    return desk_of(request).preview(person, name, body.question, body.purpose).to_dict()
+    question = body.question.model_dump(exclude_unset=True)
+    return desk_of(request).preview(person, name, question, body.purpose).to_dict()
 
 
 @router.post("/datasets/{name}/requests", status_code=201)
 def submit(request: Request, name: Name, body: Submission, person: Person = doing(Action.ASK)) -> Json:
     """Ask; the policy answers at once. The same name returns the same request for ever."""
-    return shown(desk_of(request).submit(person, name, body.question, body.purpose, body.reason, body.request))
+    question = body.question.model_dump(exclude_unset=True)
+    return shown(desk_of(request).submit(person, name, question, body.purpose, body.reason, body.request))
 
 
 @router.get("/requests")
@@ -478,8 +559,8 @@ def register(request: Request, person: Person = doing(Action.READ_REGISTER)) -> 
 @router.get("/register/{id_}")
 def published(request: Request, id_: Name, person: Person = doing(Action.READ_REGISTER)) -> Json:
     """A published release."""
-    found, released, _ = desk_of(request).published(person, id_)
-    return {**_public(found), "answer": released.to_dict()}
+    found, made, _ = desk_of(request).published(person, id_)
+    return {**_public(found), "answer": found.kind.shown(made).to_dict()}
 
 
 @router.get("/register/{id_}/bundle", response_class=PlainTextResponse)

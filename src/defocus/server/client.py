@@ -18,9 +18,9 @@ from defocus.answers import Released
 from defocus.answers.preview import PreviewColumn
 from defocus.errors import InvalidParameterError, NotDeclaredError, Number, RequestWaitsError, ServerError
 from defocus.ledger import Receipt
-from defocus.server.questions import spelled, written
+from defocus.server.questions import KINDS
+from defocus.server.table_questions import spelled, written
 from defocus.tables.aggregates import Aggregate
-from defocus.tables.answers import from_record
 
 __all__ = ["Connection", "RemoteGrouped", "RemotePreview", "RemoteQuery", "RemoteTable", "connect"]
 
@@ -177,7 +177,55 @@ class RemoteTable:
 
     def sql(self, text: str, *, epsilon: Number, delta: Number | None = None, **more: Any) -> Released:
         """Release a SELECT: :meth:`sql_query` and its ``release``."""
-        return self.sql_query(text).release(epsilon=epsilon, delta=delta, **more)
+        released: Released = self.sql_query(text).release(epsilon=epsilon, delta=delta, **more)
+        return released
+
+    def synthesis(self, **how: Any) -> "RemoteQuery":
+        """Synthetic rows, released as a :class:`~defocus.synthesis.Generator`; parameters of :func:`dp.synthesise`.
+
+        >>> visits = RemoteTable(Connection("https://privacy.example", "dfc_…"), "visits")
+        >>> visits.where("age >= 18").synthesis(only=["age"], columns={"age": (18, 99)}).said["columns"]
+        {'age': {'bounds': [18, 99]}}
+        """
+        said = {name: value for name, value in how.items() if value is not None}
+        if "columns" in said:
+            said["columns"] = {name: _domain(one) for name, one in said["columns"].items()}
+        if "rows" in said:
+            said["records"] = said.pop("rows")
+        return self._asking("synthesis", **said)
+
+    def synthesise(
+        self, *, epsilon: Number, delta: Number | None = None, purpose: str | None = None, **asked: Any
+    ) -> Any:
+        """Release synthetic rows, as :meth:`.Table.synthesise` does: :meth:`synthesis` and its ``release``."""
+        how = {name: asked.pop(name) for name in ("reason", "request", "timeout") if name in asked}
+        return self.synthesis(**asked).release(epsilon=epsilon, delta=delta, purpose=purpose, **how)
+
+    def model(self, name: str, inputs: Sequence[str], target: str | None = None, **settings: Any) -> "RemoteQuery":
+        """A model to fit, such as "logistic" or "k-means", released as a :class:`~defocus.server.questions.Model`.
+
+        >>> visits = RemoteTable(Connection("https://privacy.example", "dfc_…"), "visits")
+        >>> visits.model("k-means", ["age", "days"], n_clusters=3).said["settings"]
+        {'n_clusters': 3}
+        """
+        aim = {} if target is None else {"target": target}
+        return self._asking("model", model=name, inputs=list(inputs), **aim, settings=settings)
+
+    def graph(self, name: str, statistic: str, *, method: str | None = None, **settings: Any) -> "RemoteQuery":
+        """A statistic of a graph about the same people, such as "triangles", as :class:`.Network` has them.
+
+        >>> visits = RemoteTable(Connection("https://privacy.example", "dfc_…"), "visits")
+        >>> visits.graph("contacts", "stars", k=3).said["statistic"]
+        'stars'
+        """
+        if self.steps:
+            raise InvalidParameterError("A graph has no rows to choose.", fix="ask it of the whole data set.")
+        way = {} if method is None else {"method": method}
+        return self._asking("graph", graph=name, statistic=statistic.replace("_", "-"), **way, settings=settings)
+
+    def _asking(self, kind: str, **said: Any) -> "RemoteQuery":
+        steps = {"steps": [list(step) for step in self.steps]} if self.steps else {}
+        return RemoteQuery(self.server, self.name, {"kind": kind, **steps, **said})
 
     def describe(self) -> dict[str, Any]:
         """What is declared about the data set: columns, unit, purposes, policy, and what is left of its budget."""
@@ -186,6 +234,13 @@ class RemoteTable:
 
     def _then(self, *step: Any) -> "RemoteTable":
         return replace(self, steps=(*self.steps, step))
+
+
+def _domain(held: Any) -> Any:
+    """What a column may hold, as a question writes it: bounds are a tuple, values a list."""
+    if held is None:
+        return None
+    return {"bounds" if isinstance(held, tuple) else "values": [written(one) for one in held]}
 
 
 @final
@@ -279,7 +334,7 @@ class RemoteQuery:
         reason: str | None = None,
         request: str | None = None,
         timeout: float | None = None,
-    ) -> Released:
+    ) -> Any:
         """Ask for a release and wait for it; the arguments are those of :meth:`.Query.release` and the reason.
 
         Where an officer has to decide, that is told at once, and nothing was charged: release again later under the
@@ -314,7 +369,7 @@ class RemoteQuery:
         if found["state"] != "released":
             raise ServerError(f"The request is {found['state']}: {found['why']}.", fix="ask another question, or less.")
         record = self.server.get(f"requests/{found['id']}/record")
-        return from_record(record["answer"], Receipt.read(record["receipt"]))
+        return KINDS[self.said.get("kind", "table")].read(record["answer"], Receipt.read(record["receipt"]))
 
     def _priced(self, epsilon: Number, delta: Number | None) -> dict[str, Any]:
         return {**self.said, "epsilon": written(epsilon), **({} if delta is None else {"delta": written(delta)})}

@@ -14,8 +14,10 @@ from defocus import tables
 from defocus.errors import DatasetFileError, DefocusError, InvalidParameterError, NotFoundError, SourceError
 from defocus.ledger import Ledger
 from defocus.ledger.lock import sync_directory
+from defocus.privacy.units import node
 from defocus.server.operations import Settings
 from defocus.server.people import amount, one_line
+from defocus.server.questions import Source
 from defocus.server.records import DATASETS, NOTES, Records, now, token
 from defocus.server.roles import Action, Person, demand
 from defocus.tables import dataset_file
@@ -65,6 +67,7 @@ class Datasets:
     records: Records
     settings: Settings
     _open: dict[str, tuple[int, tables.Table]] = field(default_factory=dict)
+    _graphs: dict[tuple[str, str], tuple[tables.Table, Any]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _old: list[tables.Table] = field(default_factory=list)
 
@@ -94,6 +97,28 @@ class Datasets:
                 opened = fresh
         return opened
 
+    def source(self, name: str) -> Source:
+        """What questions are put to: the table and the graphs of a data set as it is declared now."""
+        table = self.table(name)
+        return Source(table, lambda graph: self._graph(name, graph, table))
+
+    def graphs(self, name: str) -> list[str]:
+        """The graphs of a data set."""
+        return list(self._read(self.described(name).text).graphs)
+
+    def _graph(self, name: str, graph: str, table: tables.Table) -> Any:
+        dataset = self._read(self.described(name).text)
+        if graph not in dataset.graphs:
+            known = ", ".join(dataset.graphs)
+            fix = f"name one of {known}." if known else "let a steward declare one: [graphs.contacts] in its file."
+            raise NotFoundError("The data set has no such graph.", fix=fix)
+        with self._lock:
+            of, opened = self._graphs.get((name, graph), (None, None))
+            if of is not table:
+                opened = _network(dataset, graph, table)
+                self._graphs[name, graph] = table, opened
+        return opened
+
     def check(self, person: Person, text: str) -> tuple[list[str], list[str]]:
         """What is wrong with a dataset file, and what follows from it; no row is looked at."""
         demand(person, Action.DECLARE)
@@ -118,7 +143,9 @@ class Datasets:
         name = dataset.name
         with self._lock:
             self._repurposed(dataset, person, said)
-            self._opened(text, name).close()  # refuses what contradicts the ledger, which is made now if it is new
+            with self._opened(text, name) as table:  # refuses what contradicts the ledger, which is made if it is new
+                for graph in dataset.graphs:
+                    _network(dataset, graph, table)
         with self.records.write() as session:
             row = {"text": text, "by": person.id, "why": said, "time": now()}
             known = session.execute(select(DATASETS.c.version).where(DATASETS.c.name == name)).scalar()
@@ -227,15 +254,34 @@ class Datasets:
         if found is None or wanted is None:
             return
         with found:
-            known = [one.purposes for one in found.datasets() if one.name == dataset.name]
-        if known and known[0] != wanted:
+            named = (dataset.name, *dataset.graphs)
+            others = [one.name for one in found.datasets() if one.name in named and one.purposes != wanted]
+        if others:
             with Ledger.open(place) as book:
-                book.declare(dataset.name, why=why, purposes=wanted, who=person.name)
+                for name in others:
+                    book.declare(name, why=why, purposes=wanted, who=person.name)
+
+
+def _network(dataset: dataset_file.Dataset, name: str, table: tables.Table) -> Any:
+    """A graph about the people of a table, charged to the same ledger; no edge is looked at."""
+    from defocus.graphs import open_graph  # noqa: PLC0415  # slow to load
+
+    declared = dataset.graphs[name]
+    return open_graph(
+        dataset.paths(declared.data)[0],
+        unit=node(max_degree=declared.max_degree),
+        ledger=table.ledger,
+        name=name,
+        ends=declared.ends or None,
+        directed=declared.directed,
+        purposes=dataset.purposes or None,
+    )
 
 
 def _places(dataset: dataset_file.Dataset) -> Iterator[str]:
     consent = [] if dataset.consent is None else [dataset.consent]
-    for about in (None, *(one.data for one in (*dataset.public.values(), *dataset.private.values(), *consent))):
+    others = [one.data for one in (*dataset.public.values(), *dataset.private.values(), *consent)]
+    for about in (None, *others, *(one.data for one in dataset.graphs.values())):
         yield from dataset.paths(about)
 
 

@@ -1,52 +1,86 @@
-"""Questions as JSON: a SELECT, or the steps of a table; lowered to the same questions as in a program.
+"""Questions as JSON, of every kind that a server answers: read, previewed, released, kept and shown in one way.
 
-``{"sql": "SELECT …", "epsilon": 0.5}`` or ``{"steps": [["where", "age >= 18"], ["group_by", "ward"], …],
-"aggregates": {"visits": {"function": "count"}}, "epsilon": 0.5}``. What forms send is the short form of the latter:
-``filter``, ``group_by`` and ``aggregates``.
+``{"kind": "synthesis", "only": ["age", "ward"], "epsilon": 1, "delta": 1e-7}``; without ``kind`` it is a question to a
+table. A kind says how a question of it is put to a data set, what its release is kept as, and what pages show of it.
+Whatever the kind, it is charged by its room's one charge, under the id of the request.
 """
 
+import io
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from fractions import Fraction
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, final
 
-import sqlglot
-from sqlglot import exp
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
 
-from defocus import tables
-from defocus.errors import DefocusError, InvalidParameterError, Number, positive, probability
-from defocus.tables.aggregates import Aggregate
+from defocus.answers import Released
+from defocus.answers.columns import AnswerColumn
+from defocus.answers.preview import Preview
+from defocus.answers.rules import rules_of
+from defocus.errors import DefocusError, InvalidParameterError, Number, choice, positive, probability
+from defocus.ledger import Ledger, Receipt
+from defocus.server import table_questions
+from defocus.server.table_questions import listed, lowered, number_of, stepped, unread
+from defocus.tables.answers import from_record, to_record
 
-__all__ = ["FUNCTIONS", "Question", "spelled", "written"]
+__all__ = ["KINDS", "MODELS", "Asked", "File", "Kind", "Model", "Question", "Source", "statistics"]
 
 _LARGEST = 100_000
-_COMMON = frozenset({"epsilon", "delta"})
-_SQL = frozenset({"sql", "dialect", "bounds", "at_most", "keys", "rows", "groups", "part"})
-_STEPS = frozenset({"steps", "filter", "group_by", "keys", "aggregates", "rows", "groups", "part"})
-_ARGUMENTS = {
-    "where": (1, 1),
-    "derive": (1, 1),
-    "rename": (1, 1),
-    "join": (1, 3),
-    "part": (1, 100),
-    "bound": (1, 1),
-    "per_person": (1, 100),
-    "other": (1, 1),
-    "group_by": (1, 3),
-}
-"""The steps of a table that a question may have, and how many arguments each takes."""
-FUNCTIONS: dict[str, Callable[..., Aggregate]] = {
-    name: getattr(tables, name)
-    for name in (
-        *("count", "count_units", "count_distinct", "sum", "mean", "median", "quantile", "quantiles", "min", "max"),
-        *("variance", "std", "histogram", "ratio", "covariance", "correlation", "weighted_mean"),
-    )
-}
-"""The aggregates that a question may have, by name."""
-_FRACTION = re.compile(r"-?\d{1,30}/[1-9]\d{0,29}")
+_SETTING = re.compile(r"[A-Za-z0-9_., -]{1,100}")
+_MOST = 10_000
+"""The largest whole number that a setting may be: rounds of a fit, clusters, degrees."""
+_TABLE = frozenset({"part", "rows", "groups", "filter", "steps"})
+
+File = tuple[str, Callable[[Any], bytes]]
+"""The type of a file, and what makes it of a release."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is asked: the table of a data set, its graphs by name, and who approved the question, if somebody did."""
+
+    table: Any
+    graph: Callable[[str], Any]
+    approver: str | None = None
+
+    def paid(self, about: Any) -> Any:
+        """A table or a graph whose charges say who approved them."""
+        return about if self.approver is None else replace(about, ledger=about.ledger.approved(self.approver))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question that was put to a data set: free to preview, and released for one charge to its ledger."""
+
+    ledger: Ledger
+    preview: Callable[..., Preview]
+    release: Callable[..., Any]
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """One kind of question."""
+
+    fields: frozenset[str]
+    """What a question of this kind may say, beside its kind and price."""
+    of: Callable[[Source, Mapping[str, Any]], Asked]
+    """Puts a question to a data set; what does not fit is refused."""
+    written: Callable[[Any], dict[str, Any]]
+    """A release as it is kept, with JSON types only."""
+    read: Callable[[Any, Receipt], Any]
+    """The release that was kept, with the receipt that paid for it."""
+    shown: Callable[[Any], Released]
+    """What pages and tables show of a release: numbers with errors."""
+    files: Mapping[str, File] = field(default_factory=dict)
+    """The files that a release can be had as, beside those of every answer."""
 
 
 @final
@@ -67,197 +101,322 @@ class Question:
     def read(cls, said: Any) -> "Question":
         """The question that is written as these JSON types."""
         if not isinstance(said, Mapping):
-            raise _unread("it is not an object", 'write {"sql": "SELECT …", "epsilon": 0.5}.')
-        known = _COMMON | (_SQL if "sql" in said else _STEPS)
+            raise unread("it is not an object", 'write {"sql": "SELECT …", "epsilon": 0.5}.')
+        kind = said.get("kind", "table")
+        if not isinstance(kind, str) or kind not in KINDS:
+            raise unread(f"there is no kind {str(kind)!r:.40}", f"it can be {', '.join(KINDS)}.")
+        known = KINDS[kind].fields | {"kind", "epsilon", "delta"}
         for key in said:
             if key not in known:
-                raise _unread(f"{key!r:.40} means nothing", f"it can be {', '.join(sorted(known))}.")
-        if "sql" in said and (not isinstance(said["sql"], str) or not said["sql"].strip()):
-            raise _unread("sql is not text", "write a SELECT.")
-        if "sql" not in said and not said.get("aggregates"):
-            raise _unread("nothing is asked", 'write sql, or aggregates such as {"visits": {"function": "count"}}.')
+                raise unread(f"{key!r:.40} means nothing", f"it can be {', '.join(sorted(known))}.")
         try:
             size = len(json.dumps(said, allow_nan=False))
         except (TypeError, ValueError, RecursionError):
-            raise _unread("it is not plain JSON", "leave out numbers that are not finite.") from None
+            raise unread("it is not plain JSON", "leave out numbers that are not finite.") from None
         if size > _LARGEST:
-            raise _unread(f"it is longer than {_LARGEST} characters", "ask a smaller question.")
+            raise unread(f"it is longer than {_LARGEST} characters", "ask a smaller question.")
         if said.get("epsilon") is None:
-            raise _unread("it has no price", "write what it may cost: epsilon.")
-        epsilon, delta = positive("epsilon", _number(said["epsilon"])), said.get("delta")
-        return cls(dict(said), epsilon, None if delta in {None, 0} else probability("delta", _number(delta), one=False))
+            raise unread("it has no price", "write what it may cost: epsilon.")
+        price, delta = positive("epsilon", number_of(said["epsilon"])), said.get("delta")
+        none = delta in {None, 0} if not isinstance(delta, list | dict) else False
+        return cls(dict(said), price, None if none else probability("delta", number_of(delta), one=False))
 
-    def priced(self, epsilon: Number) -> "Question":
-        """The same question for another epsilon."""
-        return Question.read({**self.said, "epsilon": epsilon})
+    @property
+    def kind(self) -> Kind:
+        """Which kind it is."""
+        return KINDS[self.said.get("kind", "table")]
 
-    def of(self, table: Any) -> Any:
-        """The question to a table, to preview or release. What does not fit the table is refused."""
+    @property
+    def price(self) -> dict[str, Any]:
+        """What it may cost."""
+        return {"epsilon": self.epsilon, "delta": self.delta}
+
+    def of(self, source: Source) -> Asked:
+        """The question, put to a data set, to preview or release. What does not fit it is refused."""
         try:
-            return self._of(table)
+            return self.kind.of(source, self.said)
         except DefocusError:
             raise
         except (TypeError, ValueError, KeyError, AttributeError, RecursionError):
-            raise _unread(
+            raise unread(
                 "its parts do not fit together", "compare it with the examples in the documentation."
             ) from None
-
-    def _of(self, table: Any) -> Any:
-        said = self.said
-        if "part" in said:
-            table = table.part(*_listed(said["part"]))
-        if said.get("rows") is not None or said.get("groups") is not None:
-            table = table.bound(rows=said.get("rows"), groups=said.get("groups"))
-        if "sql" in said:
-            how = {name: said[name] for name in ("dialect", "bounds", "at_most", "keys") if name in said}
-            return table.sql_query(said["sql"], **how)
-        for condition in _listed(said.get("filter", [])):
-            table = table.where(condition)
-        steps = said.get("steps", [])
-        for step in steps if isinstance(steps, list) else ():
-            table = _taken(table, step)
-        if said.get("group_by"):
-            how = {"keys": _keys(said["keys"])} if "keys" in said else {}
-            table = table.group_by(*_listed(said["group_by"]), **how)
-        return table.agg(**{name: _aggregate(name, one) for name, one in _aggregates(said["aggregates"])})
 
     @property
     def conditions(self) -> tuple[frozenset[str], str]:
         """The conditions on rows, each in one spelling, and everything else in one text; see :mod:`.policy`."""
-        return _conditions(json.dumps(self.said, sort_keys=True))
+        return table_questions.conditions(json.dumps(self.said, sort_keys=True))
 
 
-@lru_cache(4096)
-def _conditions(question: str) -> tuple[frozenset[str], str]:
-    """Read once for each question, since each preview compares all earlier ones."""
-    said = json.loads(question)
-    if "sql" not in said:
-        steps = [step for step in said.get("steps", []) if isinstance(step, list) and step]
-        filters = [*_listed(said.get("filter", [])), *(step[1] for step in steps if step[0] == "where")]
-        rest = {key: said.get(key) for key in ("group_by", "keys", "aggregates", "part")}
-        rest["steps"] = [step for step in steps if step[0] != "where"]
-        spelt = frozenset(one for text in filters for one in _conjuncts(str(text)))
-        return spelt, json.dumps(rest, sort_keys=True)
-    try:
-        tree = sqlglot.parse_one(said["sql"], read=str(said.get("dialect") or "duckdb"))
-    except (sqlglot.errors.SqlglotError, ValueError, RecursionError):
-        return frozenset(), str(said["sql"])
-    where = tree.args.get("where")
-    held = frozenset() if where is None else frozenset(_spelt(one) for one in _flat(where.this))
-    if where is not None:
-        where.pop()
-    return held, _spelt(tree)
+def _table(source: Source, said: Mapping[str, Any]) -> Asked:
+    """Statistics of a table: a SELECT, or steps and aggregates."""
+    table = source.paid(source.table)
+    query = lowered(table, said)
+    return Asked(table.ledger, query.preview, query.release)
 
 
-def spelled(aggregate: object) -> dict[str, Any]:
-    """An aggregate as a question writes it.
+def statistics() -> dict[str, Any]:
+    """What can be asked of a graph, by name: all that needs no weights, times or groups beside its edges.
 
-    >>> spelled(tables.mean("age", 0, 120))
-    {'function': 'mean', 'column': 'age', 'bounds': [0, 120]}
+    >>> "triangles" in statistics()
+    True
     """
-    function, given = aggregate.call if isinstance(aggregate, Aggregate) else ("", {})
-    if function not in FUNCTIONS:
-        raise InvalidParameterError(
-            f"{type(aggregate).__name__} cannot be asked of a server.", fix=f"choose among {', '.join(FUNCTIONS)}."
-        )
-    return {"function": function, **{name: written(value) for name, value in given.items()}}
+    from defocus.graphs.question_names import questions  # noqa: PLC0415  # slow to load
+
+    return {name: made for name, made in questions().items() if name not in {"group-edges", "interactions", "weights"}}
 
 
-def written(number: Any) -> Any:
-    """A number as JSON has it, or several; a fraction as text."""
-    if isinstance(number, tuple):
-        return [written(one) for one in number]
-    if isinstance(number, Fraction):
-        return int(number) if number.denominator == 1 else str(number)
-    return number
+def _graph(source: Source, said: Mapping[str, Any]) -> Asked:
+    """A statistic of a graph about the same people."""
+    from defocus.graphs.question_names import asked  # noqa: PLC0415  # slow to load
+
+    name = str(said.get("statistic", ""))
+    if name not in statistics():
+        raise unread(f"a graph is not asked {name!r:.40}", f"its statistic is one of {', '.join(statistics())}.")
+    network = source.paid(source.graph(str(said.get("graph", ""))))
+    query = asked(network, name, _settings(said))
+    method = said.get("method")
+
+    def release(*, progress: Any, **how: Any) -> Released:
+        del progress  # it is not told
+        made: Released = query.release(method=method, **how)
+        return made
+
+    return Asked(network.ledger, partial(query.preview, method=method), release)
 
 
-def _aggregates(said: Any) -> list[tuple[str, Any]]:
-    """Aggregates by name: an object, or a list of objects with names."""
-    if isinstance(said, Mapping):
-        return list(said.items())
-    listed = [dict(one) for one in _listed(said) if isinstance(one, Mapping)]
-    return [(str(one.pop("name", one.get("function", ""))), one) for one in listed]
+def _graph_record(answer: Released) -> dict[str, Any]:
+    from defocus.graphs.question import to_record  # noqa: PLC0415  # slow to load
+
+    return to_record(answer)
 
 
-def _aggregate(name: str, said: Any) -> Aggregate:
-    given = dict(said) if isinstance(said, Mapping) else {"function": said}
-    function = given.pop("function", None)
-    make = FUNCTIONS.get(function) if isinstance(function, str) else None
-    if make is None:
-        raise _unread(f"{name!r:.40} has no function", f"choose among {', '.join(FUNCTIONS)}.")
-    given = {key: _number(value) for key, value in given.items() if value is not None and value != ""}
-    try:
-        return make(**given)
-    except TypeError:
-        raise _unread(
-            f"{function} of {name!r:.40} does not take {', '.join(given) or 'nothing'}",
-            "compare the reference of this function.",
-        ) from None
+def _graph_answer(record: Any, receipt: Receipt) -> Released:
+    from defocus.graphs.question import from_record  # noqa: PLC0415  # slow to load
+
+    return from_record(record, receipt)
 
 
-def _taken(table: Any, step: Any) -> Any:
-    """The table after one step: the name of a method and what it takes."""
-    name, *given = step if isinstance(step, list) and step else ("",)
-    fewest, most = _ARGUMENTS.get(name, (1, 0)) if isinstance(name, str) else (1, 0)
-    if not fewest <= len(given) <= most:
-        raise _unread(
-            f"{str(name)!r:.40} is no step, or not with {len(given)} arguments", f"steps are {', '.join(_ARGUMENTS)}."
-        )
-    if name == "join":
-        other, on, how = (*given, None, None)[:3]
-        if not isinstance(other, str) or (other not in table.others and other not in table.public):
-            raise _unread("it joins a table that was not declared", "name a table of the dataset file.")
-        return table.join(other, on=on, **({} if how is None else {"how": how}))
-    if name == "group_by":
-        columns, keys, sets = (*given, None, None)[:3]
-        how = {} if len(given) < 2 or keys == "declared" else {"keys": _keys(keys)}
-        return table.group_by(*_listed(columns), **how, sets=sets)
-    if name in {"derive", "bound"}:
-        return getattr(table, name)(**_object(given[0]))
-    if name == "per_person":
-        return table.per_person(*given[:-1], **_object(given[-1]))
-    return getattr(table, name)(*given)
+def _synthesis(source: Source, said: Mapping[str, Any]) -> Asked:
+    """Synthetic rows of the table, after its steps."""
+    from defocus.synthesis import Synthesiser  # noqa: PLC0415  # slow to load
+
+    table = stepped(source.paid(source.table), said)
+    columns = {name: _domain(one) for name, one in dict(said.get("columns") or {}).items()}
+    given: dict[str, Any] = {
+        "constraints": tuple(listed(said.get("constraints") or [])),
+        "computed": dict(said.get("computed") or {}),
+    }
+    given |= {name: said[name] for name in ("only", "focus", "method") if said.get(name)}
+    wanted = Synthesiser(table, columns=columns, rows=said.get("records"), **given)
+
+    def release(*, progress: Any, **how: Any) -> Any:
+        del progress
+        return wanted.fit(**how)
+
+    return Asked(table.ledger, wanted.preview, release)
 
 
-def _keys(keys: Any) -> Any:
-    """Keys of groups: none to find them, a list, or a list by column; never a path."""
-    if isinstance(keys, str):
-        raise _unread("its keys are text", "write a list of values, or null to find them.")
-    return [tuple(one) if isinstance(one, list) else one for one in keys] if isinstance(keys, list) else keys
+def _domain(said: Any) -> Any:
+    """What a column may hold: ``{"bounds": [0, 99]}``, ``{"values": ["a", "b"]}``, or null to find it."""
+    if said is None:
+        return None
+    if isinstance(said, Mapping) and said.keys() <= {"bounds", "values"} and len(said) == 1:
+        ((what, given),) = said.items()
+        return tuple(given) if what == "bounds" else list(given)
+    raise unread(
+        "a column has neither bounds nor values", 'write {"age": {"bounds": [0, 99]}}, or null to find values.'
+    )
 
 
-def _object(said: Any) -> dict[str, Any]:
-    if not isinstance(said, Mapping):
-        raise _unread("a step takes an object here", 'write for example ["derive", {"decade": "age // 10"}].')
-    return dict(said)
+def _generator(record: Any, receipt: Receipt) -> Any:
+    from defocus.synthesis import Generator  # noqa: PLC0415  # slow to load
+
+    return Generator.from_json(record, receipt)
 
 
-def _listed(said: Any) -> list[Any]:
-    return list(said) if isinstance(said, list | tuple) else [said]
+def _quality(made: Any) -> Released:
+    """How far synthetic rows are from the data in each pair of columns."""
+    measured = made.quality
+    distance, error = (measured[name].to_numpy() for name in ("distance", "error"))
+    low, high = (np.clip(distance + side * 1.96 * error, 0, 1) for side in (-1, 1))
+    column = AnswerColumn("distance", distance, error, low, high, integral=False, how="total variation, Gaussian noise")
+    named = [one.name for one in measured.schema if pa.types.is_string(one.type)]
+    keys = {name: measured[name].to_pylist() for name in named}
+    mean = f"mean distance {made.distance:.4f} ± {made.distance_error:.2g}"
+    more = {"things": ("pair", "pairs"), "notes": (mean,), "asked": made.asked}
+    return Released(keys, (column,), made.question, made.receipt, made.rules, **more)
 
 
-def _number(value: Any) -> Any:
-    """Fractions are written as text, since JSON has none."""
-    if isinstance(value, str) and _FRACTION.fullmatch(value):
-        return Fraction(value)
-    return [_number(one) for one in value] if isinstance(value, list) else value
+def _synthetic(made: Any, write: Callable[[pa.Table, Any], object]) -> bytes:
+    """Synthetic rows, drawn anew: the generator was released, so drawing is free."""
+    sink = io.BytesIO()
+    write(made.sample(), sink)
+    return sink.getvalue()
 
 
-def _conjuncts(text: str) -> list[str]:
-    try:
-        return [_spelt(one) for one in _flat(sqlglot.parse_one(text, read="duckdb"))]
-    except (sqlglot.errors.SqlglotError, ValueError, RecursionError):
-        return [text]
+MODELS = {
+    "logistic": ("LogisticRegression", ("solver", "intervals", "fit_intercept", "C", "max_iter")),
+    "additive": ("AdditiveModel", ("max_depth", "max_iter")),
+    "naive-bayes": ("NaiveBayes", ("n_bins",)),
+    "linear-regression": ("LinearRegression", ("solver", "intervals", "fit_intercept", "clip", "alpha", "max_iter")),
+    "k-means": ("KMeans", ("n_clusters", "max_iter")),
+    "pca": ("PCA", ("n_components",)),
+}
+"""What can be fitted, by the names that ``defocus train`` has, and the settings that it takes here."""
 
 
-def _flat(tree: exp.Expr) -> list[exp.Expr]:
-    return [*tree.flatten()] if isinstance(tree, exp.And) else [tree]
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Model:
+    """A fitted model: what was released of it, and the charge that paid for it.
+
+    >>> fitted = {"n_features_in_": 1, "coef_": [0.5], "intercept_": 2.0}
+    >>> record = {"model": "LinearRegression", "features": {"age": [0, 100]}, "fitted": fitted}
+    >>> Model(record, None).estimator.predict([[10.0]])
+    array([7.])
+    """
+
+    record: Mapping[str, Any]
+    receipt: Receipt | None
+
+    @property
+    def estimator(self) -> Any:
+        """The model, which predicts as the one that was fitted."""
+        from defocus import learning  # noqa: PLC0415  # slow to load
+
+        kind = getattr(learning, choice("model", self.record["model"], sorted(kind for kind, _ in MODELS.values())))
+        low, high = zip(*self.record["features"].values(), strict=True)
+        return kind.restored(self.record["fitted"], bounds=(low, high))
+
+    @property
+    def answer(self) -> Released:
+        """What was released, number by number."""
+        if self.receipt is None:
+            raise InvalidParameterError("The model has no receipt.", fix="take the one that was released.")
+        return from_record(self.record["shown"], self.receipt)
+
+    def to_file(self) -> bytes:
+        """The file that ``defocus predict`` reads."""
+        fitted, classes = dict(self.record["fitted"]), self.record["fitted"].get("classes_", [])
+        if classes:
+            fitted["classes_"] = list(range(len(classes)))
+        told = {"model": self.record["model"], "features": self.record["features"], "classes": classes}
+        return json.dumps({"format": "defocus model 1", **told, "fitted": fitted}, indent=2).encode()
 
 
-def _spelt(tree: exp.Expr) -> str:
-    return tree.sql("duckdb", normalize=True, comments=False)
+def _model(source: Source, said: Mapping[str, Any]) -> Asked:
+    """A model that is fitted to columns of the table, after its steps."""
+    from defocus import learning  # noqa: PLC0415  # slow to load
+
+    name = str(said.get("model", ""))
+    if name not in MODELS:
+        raise unread(f"there is no model {name!r:.40}", f"it is one of {', '.join(MODELS)}.")
+    (called, known), settings = MODELS[name], _settings(said)
+    for setting in settings:
+        if setting not in known:
+            raise unread(f"{name} has no setting {setting!r:.40}", f"it has {', '.join(known)}.")
+    kind = getattr(learning, called)
+    table = stepped(source.paid(source.table), said)
+    rows = table.examples(listed(said.get("inputs") or []), said.get("target") or None)
+    question = f"{name} of {', '.join(rows.inputs)}{f' for {rows.target}' if rows.target else ''}"
+
+    def preview(*, epsilon: Number, delta: Number | None = None) -> Preview:
+        seen: Preview = kind(**settings, epsilon=epsilon, delta=delta or 0).preview(rows)
+        return replace(seen, question=question)
+
+    def release(*, epsilon: Number, delta: Number | None, progress: Any, **how: Any) -> Model:
+        del progress
+        made = kind(**settings, epsilon=epsilon, delta=delta or 0, **how).fit(rows)
+        return Model(_kept(made, rows, question), made.receipt_)
+
+    return Asked(table.ledger, preview, release)
 
 
-def _unread(what: str, fix: str) -> InvalidParameterError:
-    return InvalidParameterError(f"The question is not understood: {what}.", fix=fix)
+def _kept(made: Any, rows: Any, question: str) -> dict[str, Any]:
+    fitted = {name: value.tolist() if hasattr(value, "tolist") else value for name, value in made.released().items()}
+    low, high = rows.input_bounds
+    features = {name: [float(a), float(b)] for name, a, b in zip(rows.inputs, low, high, strict=True)}
+    kept = {"format": "defocus fit 1", "model": type(made).__name__, "features": features, "fitted": fitted}
+    return {**kept, "shown": to_record(_parts(made, rows, question))}
+
+
+def _parts(made: Any, rows: Any, question: str) -> Released:
+    """Every number of a model, or its coefficients with intervals where these were paid for."""
+    rules = rules_of([f"inputs are cut to their declared bounds: {', '.join(rows.inputs)}"])
+    if "inference_" in made.__dict__:
+        found = made.coefficients()
+        keys = {name: pa.array(values, pa.string()) for name, values in found.keys.items()}
+        return Released(keys, found.columns, question, made.receipt_, found.rules, notes=tuple(found.notes))
+    names, values = [], []
+    for name, value in made.released().items():
+        array = np.asarray(value)
+        if name != "n_features_in_" and array.dtype.kind in "fi":
+            names += [f"{name.rstrip('_')}{list(place) if place else ''}" for place in np.ndindex(array.shape)]
+            values += array.ravel().tolist()
+    unknown = np.full(len(values), np.nan)
+    how = "computed from noisy sums"
+    column = AnswerColumn("value", np.array(values), unknown, unknown, unknown, integral=False, how=how, error_of="")
+    return Released(
+        {"parameter": pa.array(names, pa.string())},
+        (column,),
+        question,
+        made.receipt_,
+        rules,
+        things=("number", "numbers"),
+    )
+
+
+def _settings(said: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings are numbers, switches and plain words: nothing that could be a path or a list of anything."""
+    given = said.get("settings") or {}
+    if not isinstance(given, Mapping):
+        raise unread("settings are no object", 'write {"settings": {"k": 3}}.')
+    for name, value in given.items():
+        plain = isinstance(value, str) and _SETTING.fullmatch(value)
+        if not plain and not (isinstance(value, int | float) and abs(value) <= _MOST):
+            raise unread(f"the setting {name!r:.40} is no plain value", f"write a word, or a number up to {_MOST}.")
+    return dict(given)
+
+
+def _same(made: Released) -> Released:
+    return made
+
+
+KINDS = {
+    "table": Kind(
+        fields=_TABLE | {"sql", "dialect", "bounds", "at_most", "keys", "group_by", "aggregates"},
+        of=_table,
+        written=to_record,
+        read=from_record,
+        shown=_same,
+    ),
+    "graph": Kind(
+        fields=frozenset({"graph", "statistic", "settings", "method"}),
+        of=_graph,
+        written=_graph_record,
+        read=_graph_answer,
+        shown=_same,
+    ),
+    "synthesis": Kind(
+        fields=_TABLE | {"only", "columns", "constraints", "computed", "records", "focus", "method"},
+        of=_synthesis,
+        written=lambda made: made.to_json(),
+        read=_generator,
+        shown=_quality,
+        files={
+            "synthetic.csv": ("text/csv; charset=utf-8", lambda made: _synthetic(made, pa_csv.write_csv)),
+            "synthetic.parquet": ("application/vnd.apache.parquet", lambda made: _synthetic(made, pq.write_table)),
+            "generator.json": ("application/json", lambda made: json.dumps(made.to_json()).encode()),
+        },
+    ),
+    "model": Kind(
+        fields=_TABLE | {"model", "inputs", "target", "settings"},
+        of=_model,
+        written=lambda made: dict(made.record),
+        read=Model,
+        shown=lambda made: made.answer,
+        files={"model.json": ("application/json", Model.to_file)},
+    ),
+}
+"""Every kind of question, by the name that a question has it by; one without is about a table."""

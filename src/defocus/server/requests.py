@@ -32,10 +32,9 @@ from defocus.server.datasets import Datasets, Described, identity_of
 from defocus.server.operations import Settings
 from defocus.server.people import People, one_line
 from defocus.server.policy import Policy, Similar, Verdict, attack_rate
-from defocus.server.questions import Question
+from defocus.server.questions import KINDS, Asked, Kind, Question, Source
 from defocus.server.records import DATASETS, DECISIONS, PUBLISHED, REQUESTS, Records, now, token
 from defocus.server.roles import Action, Person, Role, allowed, demand
-from defocus.tables.answers import from_record, to_record
 
 __all__ = ["STATES", "Desk", "Preview", "Request", "State"]
 
@@ -71,6 +70,11 @@ class Request:
     declared: str = ""
     """The identity of the declaration under which it was asked or, once an officer approved it, approved."""
     published: bool = False
+
+    @property
+    def kind(self) -> Kind:
+        """Which kind of question it is."""
+        return KINDS[self.question.get("kind", "table")]
 
     @property
     def done(self) -> bool:
@@ -168,14 +172,14 @@ class Desk:
         """What a question would cost, how exact it would be and what the policy would say. Free."""
         demand(person, Action.PREVIEW)
         asked, declared = Question.read(question), self.datasets.described(dataset)
-        table = self._table(dataset, purpose)
-        seen = asked.of(table).preview(epsilon=asked.epsilon, delta=asked.delta)
+        put = asked.of(self._source(dataset, purpose))
+        seen = put.preview(**asked.price)
         similar = self.policy.similar(dataset, asked)
         rules: dict[str, Any] = {"rules": declared.policy, "fits": bool(seen.fits), "similar": similar}
         with self.records.read() as session:
             verdict = self.policy.verdict(session, person, dataset, purpose or "", asked, **rules)
         shown = tuple(one for one in similar if allowed(person, Action.SEE_REQUEST, one))
-        return Preview(seen, attack_rate(seen.event, table.ledger), verdict, shown, declared.identity)
+        return Preview(seen, attack_rate(seen.event, put.ledger), verdict, shown, declared.identity)
 
     def submit(  # noqa: PLR0917  # who, of what, what, why
         self, person: Person, dataset: str, question: Any, purpose: str, reason: str, request: str | None = None
@@ -192,10 +196,9 @@ class Desk:
         if known is not None:
             return _same(known, asked, why)
         declared = self.datasets.described(dataset)  # before the table is opened: see run
-        table = self._table(dataset, why)
-        table.ledger.purpose_of(why, "")
-        query = asked.of(table)
-        seen = query.preview(epsilon=asked.epsilon, delta=asked.delta)
+        put = asked.of(self._source(dataset, why))
+        put.ledger.purpose_of(why, "")
+        seen = put.preview(**asked.price)
         similar = self.policy.similar(dataset, asked)
         rules: dict[str, Any] = {"rules": declared.policy, "fits": bool(seen.fits), "similar": similar}
         id_ = token()
@@ -289,11 +292,12 @@ class Desk:
         demand(person, Action.SEE_QUEUE)
         found = self._request(id_)
         declared = self.datasets.described(found.dataset)  # before the table is opened, so never newer than it
-        asked, table = Question.read(found.question), self._table(found.dataset, found.purpose)
-        seen = asked.of(table).preview(epsilon=asked.epsilon, delta=asked.delta)
+        asked = Question.read(found.question)
+        put = asked.of(self._source(found.dataset, found.purpose))
+        seen = put.preview(**asked.price)
         similar = tuple(self.policy.similar(found.dataset, asked, leaving_out=id_))
         verdict = Verdict(found.state, found.why)
-        return Preview(seen, attack_rate(seen.event, table.ledger), verdict, similar, declared.identity)
+        return Preview(seen, attack_rate(seen.event, put.ledger), verdict, similar, declared.identity)
 
     def decisions(self, person: Person, id_: str) -> list[dict[str, Any]]:
         """What was decided about a request, by whom and in which words."""
@@ -304,24 +308,29 @@ class Desk:
             return [{**dict(row), "by": names.get(row["by"], "the policy")} for row in rows.mappings()]
 
     def answer(self, person: Person, id_: str) -> Released:
-        """What was released for a request. It was paid for, so it is free, and the same for ever."""
+        """What was released for a request, as a table. It was paid for, so it is free, and the same for ever."""
         found = self.request(person, id_)
-        return self._answer(found)
+        return found.kind.shown(self._result(found))
 
-    def _answer(self, found: Request) -> Released:
+    def result(self, person: Person, id_: str) -> Any:
+        """What was released, as its kind has it: an answer, a generator of synthetic rows, or a model."""
+        return self._result(self.request(person, id_))
+
+    def _result(self, found: Request) -> Any:
         if found.state != "released":
             raise ConflictError(f"There is no answer: the request is {found.state}.", fix=f"{found.why}.")
         with self.records.read() as session:
             record = session.execute(select(REQUESTS.c.answer).where(REQUESTS.c.id == found.id)).scalar()
-        receipt = self.datasets.table(found.dataset).ledger.paid(found.id)
+        receipt = self._ledger(found).paid(found.id)
         if record is None or receipt is None:
             raise NotFoundError("The answer is not in the records.", fix="restore a backup.")
-        return from_record(record, receipt)
+        return found.kind.read(record, receipt)
 
     def record(self, person: Person, id_: str) -> dict[str, Any]:
         """An answer as the records keep it, with the receipt of its charge: for programs that show it themselves."""
-        found = self.answer(person, id_)
-        return {"answer": to_record(found), "receipt": found.receipt.to_dict()}
+        found = self.request(person, id_)
+        made = self._result(found)
+        return {"answer": found.kind.written(made), "receipt": made.receipt.to_dict()}
 
     # Deciding.
 
@@ -377,21 +386,21 @@ class Desk:
         """Charge, compute, add noise and keep the answer of a request that was claimed, and not cancelled since."""
         try:
             declared = self.datasets.described(request.dataset)
-            table = self._table(request.dataset, request.purpose)
+            source = replace(self._source(request.dataset, request.purpose), approver=request.approver_name)
             asked = Question.read(request.question)
-            settled = self._unfit(request, table.ledger, declared.identity)
+            put = asked.of(source)
+            settled = self._unfit(request, put.ledger, declared.identity)
             if settled is not None:
                 return settled
-            if request.approver_name is not None:
-                table = _approved(table, request.approver_name)
-            answer = self._released(table, asked, request, progress)
+            made = self._released(put, asked, request, progress)
         except (LedgerBusyError, LedgerUnavailableError) as problem:
             return self._settle(request, "approved", f"it is tried again: {problem.what}")
         except DefocusError as problem:
             return self._failed(request, problem)
         except Exception:  # noqa: BLE001  # whatever it is, it may hold private values
             return self._failed(request, None)
-        return self._settle(request, "released", "released", answer=to_record(answer), charge=answer.receipt.sequence)
+        record, paid = asked.kind.written(made), made.receipt.sequence
+        return self._settle(request, "released", "released", answer=record, charge=paid)
 
     def _unfit(self, request: Request, ledger: Ledger, identity: str) -> Request | None:
         """What becomes of a request that cannot be charged now: charged before, declared anew or cancelled."""
@@ -409,25 +418,19 @@ class Desk:
         with self.records.write() as session:
             return bool(session.execute(update(REQUESTS).where(*mine).values(charging=1)).rowcount)
 
-    def _released(
-        self, table: Any, asked: Question, request: Request, progress: Callable[[float], None] | None
-    ) -> Released:
-        tell = progress or (lambda _percent: None)
-        price = {"epsilon": asked.epsilon, "delta": asked.delta}
+    def _released(self, put: Asked, asked: Question, request: Request, progress: Callable[[float], None] | None) -> Any:
+        how = {"purpose": request.purpose, "who": request.asker_name, "request": request.id}
         try:
-            answer: Released = asked.of(table).release(
-                **price, purpose=request.purpose, who=request.asker_name, request=request.id, progress=tell
-            )
+            return put.release(**asked.price, **how, progress=progress or (lambda _percent: None))
         except NotRecordedError as problem:  # it is paid for, so it is kept
-            answer = problem.release
+            return problem.release
         except NotFinishedError as problem:  # likewise
-            answer = problem.answer
-        return answer
+            return problem.answer
 
     def _failed(self, request: Request, problem: DefocusError | None) -> Request:
         """Note that there is no answer; whether it was charged, the ledger says."""
         try:
-            paid = self.datasets.table(request.dataset).ledger.paid(request.id)
+            paid = self._ledger(request).paid(request.id)
         except (LedgerBusyError, LedgerUnavailableError) as away:
             return self._settle(request, "approved", f"it is tried again: {away.what}")
         what = "it failed" if problem is None else problem.what.split("\n")[0]
@@ -461,7 +464,7 @@ class Desk:
 
     def _recovered(self, request: Request) -> Request:
         try:
-            ledger = self.datasets.table(request.dataset).ledger
+            ledger = self._ledger(request)
             if ledger.recall(request.id) is not None:
                 return self.run(request)  # which recalls it, free
             if ledger.paid(request.id) is None:
@@ -495,8 +498,7 @@ class Desk:
     def _bundle(self, found: Request) -> Bundle:
         if found.state != "released":
             raise ConflictError(f"There is nothing to sign: the request is {found.state}.", fix=f"{found.why}.")
-        ledger: Ledger = self.datasets.table(found.dataset).ledger
-        return ledger.bundle(found.id, key=self.settings.key_file)
+        return self._ledger(found).bundle(found.id, key=self.settings.key_file)
 
     def publish(self, person: Person, id_: str) -> Bundle:
         """Show a release with its bundle to everybody."""
@@ -514,15 +516,15 @@ class Desk:
         demand(person, Action.READ_REGISTER)
         return self._requests(PUBLISHED.c.request.is_not(None))
 
-    def published(self, person: Person, id_: str) -> tuple[Request, Released, Bundle]:
-        """A published release, its answer and its bundle."""
+    def published(self, person: Person, id_: str) -> tuple[Request, Any, Bundle]:
+        """A published release, what was released, and its bundle."""
         demand(person, Action.READ_REGISTER)
         with self.records.read() as session:
             text = session.execute(select(PUBLISHED.c.bundle).where(PUBLISHED.c.request == id_)).scalar()
         if text is None:
             raise _absent()
         found = self._request(id_)
-        return found, self._answer(found), Bundle.parse(text)
+        return found, self._result(found), Bundle.parse(text)
 
     # The ledger.
 
@@ -576,15 +578,22 @@ class Desk:
 
     # Rows of requests.
 
-    def _table(self, dataset: str, purpose: str | None) -> Any:
-        """The table to ask, restricted to those who consent where consent is declared.
+    def _source(self, dataset: str, purpose: str | None) -> Source:
+        """What to ask, restricted to those who consent where consent is declared.
 
         A preview depends on no row, so without a purpose it is that of any purpose.
         """
-        table = self.datasets.table(dataset)
-        if table.consent is None:
-            return table
-        return table.for_purpose(purpose or next(iter(table.ledger.purposes or ()), "any purpose"))
+        source = self.datasets.source(dataset)
+        if source.table.consent is None:
+            return source
+        why = purpose or next(iter(source.table.ledger.purposes or ()), "any purpose")
+        return replace(source, table=source.table.for_purpose(why))
+
+    def _ledger(self, request: Request) -> Ledger:
+        """The ledger of a request: that of the table, or of the graph, that it is about."""
+        ledger: Ledger = self.datasets.table(request.dataset).ledger
+        graph = request.question.get("graph")
+        return ledger if graph is None else ledger.data(str(graph), declare=False)
 
     def _request(self, id_: str) -> Request:
         found = self._requests(REQUESTS.c.id == id_)
@@ -644,10 +653,6 @@ def _declared(session: Connection, dataset: str) -> str:
 
 def _decided(session: Connection, id_: str, by: str, what: str, words: str) -> None:
     session.execute(insert(DECISIONS), [{"request": id_, "by": by, "what": what[:16], "words": words, "time": now()}])
-
-
-def _approved(table: Any, by: str) -> Any:
-    return replace(table, ledger=table.ledger.approved(by))
 
 
 def _absent() -> NotFoundError:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, final
 
 from defocus.engines.schema import Column, Kind, Schema
@@ -70,6 +71,11 @@ def check(dataset: Dataset) -> Checked:
     if dataset.consent is not None:
         consents = dataset.consent
         problems += [f"[consent] {problem}" for problem in _problems(dataset, consents, consents.unit, notes)]
+    for name, graph in dataset.graphs.items():
+        place = dataset.paths(graph.data)[0]
+        problems += (
+            [] if "://" in place or Path(place).is_file() else [f"[graphs.{name}] There is no file {place!r:.200}."]
+        )
     return Checked(problems, [] if problems else notes)
 
 

@@ -25,7 +25,7 @@ from defocus.privacy.units import Unit, rows, user
 from defocus.tables.contribution import FIND, Bound, fitting
 from defocus.tables.parts import Declared, parts
 
-__all__ = ["Dataset", "Facts", "OtherTable", "Section", "parse", "parsed", "read"]
+__all__ = ["Dataset", "DeclaredGraph", "Facts", "OtherTable", "Section", "parse", "parsed", "read"]
 
 
 _T = TypeVar("_T")
@@ -199,6 +199,17 @@ class OtherTable:
 
 
 @final
+@dataclass(frozen=True, slots=True)
+class DeclaredGraph:
+    """A graph whose nodes are the same people: its edges, and how many of them one person has at most."""
+
+    data: tuple[str, ...]
+    ends: tuple[str, ...] = ()
+    directed: bool = False
+    max_degree: int | None = None
+
+
+@final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dataset:
     r"""Everything a dataset file says. Paths are as written there, seen from ``home``.
@@ -228,6 +239,8 @@ class Dataset:
     private: Mapping[str, OtherTable] = field(default_factory=dict)
     consent: OtherTable | None = None
     """Who consents to which purpose."""
+    graphs: Mapping[str, DeclaredGraph] = field(default_factory=dict)
+    """Graphs about the same people, which a server asks."""
     file: Path = field(default=Path("defocus.toml"), compare=False)
     """Where all that is written."""
 
@@ -280,7 +293,7 @@ def parsed(text: str, *, file: Path = Path("defocus.toml")) -> Dataset:
     """The dataset that the text of a ``file`` describes; paths are seen from there."""
     top = parse(text.replace("\r\n", "\n")).only(
         *("name", "data", "table", "engine", "unit", "budget", "ledger", "anchor_file", "bound", "purposes"),
-        *("columns", "public", "private", "consent", "parts"),
+        *("columns", "public", "private", "consent", "parts", "graphs"),
     )
     name = top.word("name")
     if name is None or not _NAME.fullmatch(name):
@@ -302,6 +315,7 @@ def parsed(text: str, *, file: Path = Path("defocus.toml")) -> Dataset:
         public={key: _other(key, one) for key, one in top.sections("public")},
         private={key: _other(key, one, unit) for key, one in top.sections("private")},
         consent=_other("consent", top.section("consent"), unit) if "consent" in top else None,
+        graphs={key: _graph(key, one, unit, top) for key, one in top.sections("graphs")},
         file=file,
     )
 
@@ -381,6 +395,26 @@ def _other(name: str, section: Section, protected: Unit | None = None) -> OtherT
     if protected and unit is None:
         section.refuse(None, "It is not said which column names the person in this table", 'write unit = "patient_id".')
     return OtherTable(_data(section), section.word("table"), unit, _columns(section), section.word("purpose"))
+
+
+def _graph(name: str, section: Section, protected: Unit, top: Section) -> DeclaredGraph:
+    section.only("data", "ends", "directed", "max_degree")
+    if not _NAME.fullmatch(name) or name == top.values.get("name"):
+        section.refuse(None, "The name of a graph must be letters, digits, - and _, and its own", "rename the section.")
+    if protected.column is None:
+        section.refuse(
+            None,
+            "The file protects each row alone, so no graph is about the same people",
+            'write column = "patient_id" under [unit], or remove this section.',
+        )
+    if "consent" in top:
+        section.refuse(
+            None, "People consent to what is done with their rows, and a graph has none", "declare it in another file."
+        )
+    data, ends = _data(section), section.words("ends")
+    if len(data) != 1 or len(ends) not in {0, 2}:
+        section.refuse(None, "A graph is one file, with two columns of ends", 'write ends = ["from_id", "to_id"].')
+    return DeclaredGraph(data, ends, section.flag("directed"), section.whole("max_degree"))
 
 
 def _columns(section: Section) -> dict[str, Facts]:

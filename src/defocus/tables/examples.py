@@ -1,7 +1,7 @@
 """Private rows for a model: columns of a table as inputs and a target, with what the table knows about them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -74,6 +74,10 @@ class Examples:
     def facts(self) -> str:
         """Which rows and columns these are, the same each time they are asked for."""
         return repr((self.rows.facts(), self.inputs, self.target, self.group))
+
+    def empty(self) -> "Examples":
+        """The same columns of no rows, by which a fit is planned."""
+        return replace(self, rows=self.rows.where("FALSE"))
 
     def read_examples(self) -> tuple[NDArray[np.float64], Any, list[Any]]:
         """Inputs, targets and persons, as :meth:`read_grouped` has them."""

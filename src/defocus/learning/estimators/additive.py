@@ -106,7 +106,7 @@ class AdditiveModel(ScoredClassifier):
             parts = Steps(trees, cells) if persons is None else Held((cells @ trees.spread()).tocsr(), persons)
             return fitted_by_descent(parts, target, declared, plan, steps=steps, ridge=None, bits=drawn)
 
-        classes, w = self._spend(plan, means, compute, lambda made: [made[1].tolist()])
+        classes, w = self._spend(plan, means, compute)
         if not len(classes):
             raise none_found()
         self.classes_, self.bounds_ = classes, told.bounds

@@ -1,24 +1,28 @@
 """What private estimators have in common: how they are charged, copied, kept and restored."""
 
 import copy
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
+from defocus.answers.preview import Preview, PreviewColumn
 from defocus.errors import InvalidParameterError
-from defocus.learning.estimators.fit_budget import FitBudget, Plan, fit_budget
+from defocus.learning.estimators.fit_budget import FitBudget, Plan, fit_budget, packed, unpacked
 from defocus.learning.estimators.inputs import Data, data_of
+from defocus.learning.examples import PrivateExamples
 from defocus.ledger import Ledger
 from defocus.noise import Bits
 from defocus.noise.bits import source
 from defocus.privacy.expressions import unparse
 from defocus.release import promise
+from defocus.release.preview import previewed
 
 __all__ = ["PrivateEstimator"]
 
@@ -44,6 +48,7 @@ class PrivateEstimator(BaseEstimator, ABC):
         budget: the total of the ledger, with which it is made if it does not exist.
         purpose: why, for the ledger; the name of the estimator by default.
         who: by whom, for the ledger; the account's name by default.
+        request: a name under which the ledger keeps what was fitted: a fit under the same name is returned again, free.
         bits: the source of random bits; the system's by default.
         random_state: refused unless None: noise that can be drawn again protects nobody.
 
@@ -74,6 +79,7 @@ class PrivateEstimator(BaseEstimator, ABC):
     budget: Any = None
     purpose: str | None = None
     who: str | None = None
+    request: str | None = None
     bits: Any = None
     random_state: Any = None
 
@@ -86,6 +92,48 @@ class PrivateEstimator(BaseEstimator, ABC):
     def fit(self, X: Any, y: Any = None, users: Any = None) -> Any:
         """Charge, then fit; ``users`` says whose each row is, for a ledger that protects ``user(…)``."""
 
+    def preview(self, X: Any, y: Any = None, users: Any = None) -> Preview:
+        """What a fit would cost and how it would be made private. Free: of the examples of a table no row is read.
+
+        Guarantee:
+            A plan depends on parameters, types and the number of features only, so it is that of a fit to no rows.
+
+        >>> import tempfile
+        >>> import pyarrow as pa
+        >>> import defocus as dp
+        >>> home = tempfile.TemporaryDirectory()
+        >>> people = pa.table({"person": [1, 1, 2], "age": [30, 31, 50]})
+        >>> how = {"unit": dp.user("person"), "budget": dp.Budget(1), "ledger": f"{home.name}/a", "name": "visits"}
+        >>> visits = dp.open(people, **how).declare(age=(18, 90))
+        >>> dp.learning.KMeans(2, epsilon=0.5, delta=0).preview(visits.examples(["age"])).fits
+        True
+        >>> visits.close(); home.cleanup()
+        """
+        looked = X.empty() if isinstance(X, PrivateExamples) else X
+
+        def planned(**changed: Any) -> "_PlannedError":
+            twin = clone(self).set_params(**changed)
+            vars(twin)["_only_planned"] = True
+            try:
+                twin.fit(looked, y, users)
+            except _PlannedError as found:
+                return found
+            raise AssertionError
+
+        found = planned()
+        if not isinstance(found.means.ledger, Ledger):
+            raise InvalidParameterError("A preview needs an open ledger.", fix="pass ledger=Ledger.open(…).")
+        column = PreviewColumn("fit", found.plan.method, math.nan, math.nan)
+        return previewed(
+            [column],
+            found.plan.event,
+            question=f"fit {type(self).__name__}",
+            asked=found.means.price,
+            replan=lambda delta: planned(delta=delta).plan.event,
+            ledger=found.means.ledger,
+            thing="model",
+        )
+
     def _told(self, X: Any, y: Any, users: Any) -> tuple[Self, FitBudget, Bits, Data]:
         """The parameters as they are now, what a fit may spend, where its noise comes from, and what it is fitted to.
 
@@ -97,6 +145,7 @@ class PrivateEstimator(BaseEstimator, ABC):
                 fix="leave random_state= out.",
             )
         told: Self = clone(self)
+        self._about = X.facts if isinstance(X, PrivateExamples) else ""
         named = ("epsilon", "delta", "rho", "ledger", "unit", "budget")
         data = data_of(told, X, y, users)
         means = fit_budget(**{name: getattr(told, name) for name in named}, persons=data.persons)
@@ -108,11 +157,28 @@ class PrivateEstimator(BaseEstimator, ABC):
         return self.__dict__.get("bounds_", getattr(self, "bounds", None))
 
     def _spend(
-        self, plan: Plan, means: FitBudget, compute: Callable[[], _Made], written: Callable[[_Made], Any]
+        self,
+        plan: Plan,
+        means: FitBudget,
+        compute: Callable[[], _Made],
+        written: Callable[[_Made], Any] = packed,
+        read: Callable[[Any], _Made] = unpacked,
     ) -> _Made:
-        """What ``compute`` makes, once the event of the plan is charged."""
+        """What ``compute`` makes, once the event of the plan is charged; or what was kept for the same request."""
+        if self.__dict__.pop("_only_planned", False):
+            raise _PlannedError(plan, means)
         why = f"fit {type(self).__name__}" if self.purpose is None else self.purpose
-        result, self.receipt_ = means.spend(plan.event, compute, purpose=why, who=self.who, written=written)
+        given = {name: value for name, value in self.get_params(deep=False).items() if name not in _BESIDE}
+        result, self.receipt_ = means.spend(
+            plan.event,
+            compute,
+            purpose=why,
+            who=self.who,
+            written=written,
+            read=read,
+            request=self.request,
+            facts=repr((type(self).__name__, given, self._about)),
+        )
         self.event_ = plan.event
         for name in self._OPTIONAL:
             self.__dict__.pop(name, None)
@@ -197,6 +263,19 @@ class PrivateEstimator(BaseEstimator, ABC):
         tags.input_tags.sparse = self._SPARSE
         tags.non_deterministic = True
         return tags
+
+
+_BESIDE = ("ledger", "purpose", "who", "request", "bits", "random_state")
+"""Parameters that change nothing about what is fitted."""
+
+
+@final
+class _PlannedError(Exception):
+    """Ends a fit that was only to be planned, before anything is charged."""
+
+    def __init__(self, plan: Plan, means: FitBudget) -> None:
+        super().__init__()
+        self.plan, self.means = plan, means
 
 
 def _number_or_labels(value: Any, *, labels: bool) -> NDArray[Any] | None:

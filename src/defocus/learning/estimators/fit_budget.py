@@ -8,6 +8,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, final
 
+import numpy as np
+
 from defocus.errors import InvalidParameterError, Number
 from defocus.learning.ledgers import ledger_of, place_of, price
 from defocus.ledger import Ledger, Receipt
@@ -19,7 +21,7 @@ from defocus.privacy.events import NOTHING, Event
 from defocus.privacy.units import Unit, rows
 from defocus.release.paid_computation import perform
 
-__all__ = ["FitBudget", "Noise", "Plan", "Sum", "deviation", "fit_budget", "planned", "sized"]
+__all__ = ["FitBudget", "Noise", "Plan", "Sum", "deviation", "fit_budget", "packed", "planned", "sized", "unpacked"]
 
 _Made = TypeVar("_Made")
 
@@ -62,8 +64,13 @@ class FitBudget:
         purpose: str,
         who: str | None,
         written: Callable[[_Made], Any],
+        read: Callable[[Any], _Made],
+        request: str | None,
+        facts: str,
     ) -> tuple[_Made, Receipt]:
         """What ``compute`` makes once ``event`` is charged; the ledger notes a digest of what is ``written`` of it.
+
+        Under the name of a ``request`` it keeps all of it, to be ``read`` again free of charge.
 
         Guarantee:
             Nothing is computed from the data before the charge is on disk; what fails afterwards keeps the charge,
@@ -81,6 +88,10 @@ class FitBudget:
                 receipts.append(receipt)
                 return compute()
 
+            def recalled(value: Any, receipt: Receipt) -> _Made:
+                receipts.append(receipt)
+                return read(value)
+
             result = perform(
                 event,
                 paid,
@@ -88,11 +99,32 @@ class FitBudget:
                 purpose=purpose,
                 description=purpose,
                 written=written,
+                read=recalled,
+                facts=facts,
                 who=who,
+                request=request,
                 asked=self.price,
                 what="fit",
             )
             return result, receipts[0]
+
+
+def packed(made: Any) -> Any:
+    """What a fit released, with JSON types only: arrays with their types, and numbers.
+
+    >>> unpacked(packed((np.array(["ill", "well"]), 2.5)))
+    (array(['ill', 'well'], dtype='<U4'), 2.5)
+    """
+    if isinstance(made, np.ndarray):
+        return {"type": made.dtype.str, "values": made.tolist()}
+    return [packed(each) for each in made] if isinstance(made, tuple) else float(made)
+
+
+def unpacked(value: Any) -> Any:
+    """The same again."""
+    if isinstance(value, dict):
+        return np.array(value["values"], dtype=value["type"])
+    return tuple(map(unpacked, value)) if isinstance(value, list) else value
 
 
 def _opened(ledger: Ledger | str, unit: Unit | None, budget: Budget | None) -> AbstractContextManager[Ledger]:

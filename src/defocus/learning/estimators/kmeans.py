@@ -134,7 +134,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, Pr
                 centres = np.rint(np.where(sizes[:, np.newaxis] > 0, places, centres))
             return centres
 
-        centres = self._spend(plan, means, compute, lambda made: made.tolist())
+        centres = self._spend(plan, means, compute)
         self.cluster_centers_ = outward(centres * (norm / ball.radius), told.bounds, cut=True)
         self.n_iter_ = rounds
         self.bounds_ = told.bounds

@@ -191,7 +191,7 @@ class LinearRegression(RegressorMixin, InferringEstimator):
             )
             return units(optimum(whole, loss, plan, steps=steps, ridge=ridge, bits=drawn)[:, 0])
 
-        found = self._spend(plan, means, compute, lambda made: made.tolist())
+        found = self._spend(plan, means, compute)
         if told.intervals:
             self.inference_, found = found, found[:, 0]
         self.coef_, self.intercept_ = found[:-1], found[-1]

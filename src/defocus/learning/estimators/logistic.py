@@ -190,7 +190,7 @@ class LogisticRegression(ScoredClassifier, InferringEstimator):
             def compute() -> tuple[NDArray[Any], Floats]:
                 return classified(way, Held(ball.hold(rows) / 2.0**ROW_BITS, persons), target, declared, drawn)
 
-        classes, w = self._spend(plan, means, compute, lambda made: [made[1].tolist()])
+        classes, w = self._spend(plan, means, compute)
         if not len(classes):
             raise none_found()
         self.classes_, self.bounds_ = classes, told.bounds

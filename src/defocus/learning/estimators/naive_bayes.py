@@ -106,7 +106,7 @@ class NaiveBayes(ClassifierMixin, PrivateEstimator):
             noise = sized(plan.noises[0], cells.size)
             return classes, noised(cells, noise, drawn) / _ROW, deviation(noise) / _ROW
 
-        classes, counts, error = self._spend(plan, means, compute, lambda made: made[1].tolist())
+        classes, counts, error = self._spend(plan, means, compute)
         if not len(classes):
             raise none_found()
         self.classes_, self.bounds_ = classes, told.bounds

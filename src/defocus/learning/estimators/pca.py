@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from defocus.errors import InvalidParameterError, NotDeclaredError, count
 from defocus.learning.estimators.base import PrivateEstimator
 from defocus.learning.estimators.descent import noised
-from defocus.learning.estimators.fit_budget import FitBudget, Noise, Sum, deviation, planned
+from defocus.learning.estimators.fit_budget import FitBudget, Noise, Sum, deviation, packed, planned, unpacked
 from defocus.learning.estimators.grid import Ball, Floats, moment_sum, noisy_moments, summed
 from defocus.learning.estimators.inputs import Bounds, bounds_of, outward, persons_of, scaled, seen
 from defocus.mechanisms import RangeFinding
@@ -103,7 +103,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):
             units = int(summed(np.full((len(dense), 1), 2.0**_BITS), persons)[0])
             return second, first, max(1.0, number.sample(units, drawn) / 2**_BITS)
 
-        second, first, rows_about = self._spend(plan, means, compute, lambda made: made[0].tolist())
+        second, first, rows_about = self._spend(plan, means, compute)
         unit = norm / ball.radius
         mean = first * unit / rows_about
         values, vectors = np.linalg.eigh(second * unit**2 / rows_about - np.outer(mean, mean))
@@ -207,10 +207,14 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
             noisy = plan.noises[0].sample(summed(_powers(bounds.inward(rows)), persons), drawn)
             return bounds, np.asarray(noisy, dtype=np.float64) / 2**_BITS
 
-        def written(released: tuple[Bounds, Floats]) -> list[Any]:
-            return [array.tolist() for array in (released[0].low, released[0].high, released[1])]
+        def written(released: tuple[Bounds, Floats]) -> Any:
+            return packed((released[0].low, released[0].high, released[1]))
 
-        bounds, noisy = self._spend(plan, means, compute, written)
+        def read(value: Any) -> tuple[Bounds, Floats]:
+            low, high, noisy = unpacked(value)
+            return Bounds(low, high), noisy
+
+        bounds, noisy = self._spend(plan, means, compute, written, read)
         self._read(bounds, noisy, plan.noises[0])
         return self
 

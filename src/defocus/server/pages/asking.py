@@ -15,10 +15,10 @@ from defocus.ledger import Ledger
 from defocus.ledger.entries import CHARGE
 from defocus.ledger.filter import Guard
 from defocus.server.access import desk_of, doing, person_of
-from defocus.server.pages.forms import AGGREGATES, OPERATORS, ROWS, asked, number_of
+from defocus.server.pages.forms import AGGREGATES, OPERATORS, ROWS, asked, chosen, number_of
 from defocus.server.pages.publishing import drawn, shown_answer
 from defocus.server.pages.rendering import Form, page, seen, text_of
-from defocus.server.questions import Question
+from defocus.server.questions import MODELS, Question, statistics
 from defocus.server.requests import Desk, Preview
 from defocus.server.roles import Action, Person
 
@@ -43,7 +43,6 @@ __all__ = [
 router = APIRouter(include_in_schema=False)
 _CLOSE = 0.02
 """The half-width that a preview finds the epsilon for, as a share of what is counted, or of the declared range."""
-_ROUNDS = 6
 _FILLED = {"how": "build", "function0": "count", "epsilon": "0.3", "size": "1000"}
 """What a form says before anybody has filled it in."""
 
@@ -101,7 +100,7 @@ def _budget(ledger: Ledger) -> dict[str, Any]:
 @router.get("/datasets/{name}/ask")
 def ask(request: Request, name: str, person: Person = doing(Action.PREVIEW)) -> Response:
     """A form to build a question, with the free preview beside it."""
-    form = dict(request.query_params)
+    form = request.query_params
     shown = _previewed(request, person, name, form) if form else {"seen": None, "problem": None}
     return _ask(request, person, name, form, **shown)
 
@@ -130,6 +129,8 @@ def _ask(
     table = desk_of(request).table(person, name)
     columns = [column for column in table.schema if column.name != table.rows.unit]
     filled = _FILLED | {key: str(value) for key, value in form.items()}
+    ticked = {name: chosen(form, name) for name in ("only", "find_values", "inputs")}
+    declared = [column.name for column in columns if column.values is not None or column.low is not None]
     context = {
         "name": name,
         "table": table,
@@ -140,6 +141,10 @@ def _ask(
         "operators": OPERATORS,
         "aggregates": AGGREGATES,
         "filled": filled,
+        "ticked": ticked if any(ticked.values()) else {"only": declared, "find_values": [], "inputs": []},
+        "graphs": desk_of(request).datasets.graphs(name),
+        "statistics": statistics(),
+        "models": MODELS,
     }
     return page(request, "ask.html", status, **context | _empty() | shown)
 
@@ -177,25 +182,15 @@ def _foretold(found: Preview, ledger: Ledger) -> dict[str, Any]:
 def _epsilon_for(question: Question, table: Any, found: Preview, size: int) -> dict[str, Any] | None:
     """The epsilon at which the first column is within 2 %: of a group of this size, or of the declared range.
 
-    The half-width falls about as one over epsilon, so a few previews find it.
+    Noise that is calibrated to a price falls about as one over epsilon, so it follows from the preview that is shown.
     """
     column = found.answer.columns[0]
     counted = column.interval is not None
+    width = column.interval if counted else next((w for n, _, w in reversed(column.by_size) if n <= size), None)
     scale = float(size) if counted else _range(question, table)
-    if scale is None:
+    if scale is None or width is None or not 0 < width < 1e300:
         return None
-    epsilon, target = float(question.epsilon), _CLOSE * scale
-    for _ in range(_ROUNDS):
-        try:
-            seen = question.priced(epsilon).of(table).preview(epsilon=epsilon, delta=question.delta).columns[0]
-        except DefocusError:
-            return None
-        width = seen.interval if counted else next((w for n, _, w in reversed(seen.by_size) if n <= size), None)
-        if width is None or not 0 < width < 1e300:
-            return None
-        if abs(width / target - 1) < 0.02:
-            break
-        epsilon = min(1e4, max(1e-6, epsilon * width / target))
+    epsilon = min(1e4, max(1e-6, float(question.epsilon) * width / (_CLOSE * scale)))
     return {"epsilon": epsilon, "name": column.name, "counted": counted, "fits": epsilon <= table.remaining().epsilon}
 
 

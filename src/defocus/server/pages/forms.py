@@ -9,7 +9,7 @@ from defocus.errors import InvalidParameterError
 from defocus.server.pages.rendering import text_of
 from defocus.tables.dataset_file import Dataset, Facts
 
-__all__ = ["AGGREGATES", "OPERATORS", "ROWS", "asked", "dataset_text", "fields_of", "number_of"]
+__all__ = ["AGGREGATES", "OPERATORS", "ROWS", "asked", "chosen", "dataset_text", "fields_of", "number_of"]
 
 ROWS = range(3)
 """So many conditions and so many statistics can be built without SQL."""
@@ -30,18 +30,44 @@ _WHOLE = frozenset({"count", "count_units"})
 def asked(form: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
     """The question of a form, as the desk reads it."""
     price = {"epsilon": number_of(form, "epsilon"), "delta": number_of(form, "delta", 0.0) or None}
-    if text_of(form, "how") == "sql":
+    how = text_of(form, "how", "build")
+    if how == "sql":
         return {"sql": text_of(form, "sql"), **price}
-    said: dict[str, Any] = {"aggregates": dict(_aggregates(form, schema)), **price}
+    if how == "graph":
+        settings = dict(_settings(text_of(form, "graph_settings")))
+        about: dict[str, Any] = {"graph": text_of(form, "graph"), "statistic": text_of(form, "statistic")}
+        return {"kind": "graph", **about, "settings": settings, **price}
     conditions = list(_conditions(form, schema))
-    if conditions:
-        said["filter"] = conditions
+    rows = {"filter": conditions} if conditions else {}
+    if how == "synthesis":
+        columns = dict.fromkeys(chosen(form, "find_values"))
+        return {"kind": "synthesis", "only": chosen(form, "only"), "columns": columns, **rows, **price}
+    if how == "model":
+        about = {"model": text_of(form, "model"), "inputs": chosen(form, "inputs"), "target": text_of(form, "target")}
+        return {"kind": "model", **about, "settings": dict(_settings(text_of(form, "model_settings"))), **rows, **price}
+    said: dict[str, Any] = {"aggregates": dict(_aggregates(form, schema)), **rows, **price}
     groups = list(dict.fromkeys(name for i in range(2) if (name := text_of(form, f"group{i}"))))
     if groups:
         said["group_by"] = groups
         if text_of(form, "find"):
             said["keys"] = None
     return said
+
+
+def chosen(form: Mapping[str, Any], name: str) -> list[str]:
+    """Everything that was ticked under one name."""
+    return list(form.getlist(name)) if hasattr(form, "getlist") else [one for one in [form.get(name)] if one]
+
+
+def _settings(text: str) -> Iterator[tuple[str, Any]]:
+    """Settings, as ``k = 3, method = ladder`` says them."""
+    for one in filter(None, (part.strip() for part in text.split(","))):
+        name, equals, value = (part.strip() for part in one.partition("="))
+        if not equals or not name or not value:
+            raise InvalidParameterError(f"{one!r:.60} is no setting.", fix="write for example k = 3.")
+        number = value.lstrip("-").replace(".", "", 1)
+        whole = number.isdecimal() and number.isascii()
+        yield name, value if not whole else float(value) if "." in value else int(value)
 
 
 def _conditions(form: Mapping[str, Any], schema: Schema) -> Iterator[str]:

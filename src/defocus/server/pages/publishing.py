@@ -74,7 +74,7 @@ def shown_answer(desk: Desk, found: Asked, answer: Released | None, *, public: b
         "notes": [note for note in notes if note not in {answer.question, found.purpose}],
         "promise": answer.promise(),
         "sentences": answer.sentences(),
-        "files": FILES,
+        "files": {**FILES, **found.kind.files},
         "cited": _cited(found, answer, f"{desk.settings.address}/register/{found.id}"),
     }
 
@@ -105,13 +105,14 @@ def _svg(drawing: _Drawing, *, narrow: bool) -> str:
     return str(drawing.answer.plot(width=_NARROW if narrow else _WIDE).svg())
 
 
-def _file(found: Asked, answer: Released, bundle: Bundle, name: str) -> Response:
+def _file(found: Asked, made: Any, bundle: Bundle, name: str) -> Response:
     """One of the files of a release, to be kept."""
-    if name not in FILES:
-        raise NotFoundError("A release has no such file.", fix=f"choose among {', '.join(FILES)}.")
+    own = found.kind.files
+    if name not in FILES and name not in own:
+        raise NotFoundError("A release has no such file.", fix=f"choose among {', '.join([*own, *FILES])}.")
     return Response(
-        _content(answer, bundle, name),
-        media_type=FILES[name],
+        own[name][1](made) if name in own else _content(found.kind.shown(made), bundle, name),
+        media_type=own[name][0] if name in own else FILES[name],
         headers={"content-disposition": f'attachment; filename="{found.id}-{name}"'},
     )
 
@@ -144,7 +145,7 @@ def _on_disk(write: Callable[[Path], object]) -> bytes:
 def file(request: Request, id_: str, name: str, person: Person = doing(Action.SEE_REQUEST)) -> Response:
     """A file of a release."""
     desk = desk_of(request)
-    return _file(desk.request(person, id_), desk.answer(person, id_), desk.bundle(person, id_), name)
+    return _file(desk.request(person, id_), desk.result(person, id_), desk.bundle(person, id_), name)
 
 
 @router.get("/register")
@@ -158,8 +159,8 @@ def register(request: Request, person: Person = doing(Action.READ_REGISTER)) -> 
 def published(request: Request, id_: str, person: Person = doing(Action.READ_REGISTER)) -> Response:
     """A published release, checked anew."""
     desk = desk_of(request)
-    found, answer, bundle = desk.published(person, id_)
-    context = shown_answer(desk, found, answer, public=True)
+    found, made, bundle = desk.published(person, id_)
+    context = shown_answer(desk, found, found.kind.shown(made), public=True)
     return page(request, "published.html", found=found, evidence=bundle.verify(), digest=_digest(bundle), **context)
 
 
@@ -168,7 +169,8 @@ def published_chart(
     request: Request, id_: str, narrow: bool = False, person: Person = doing(Action.READ_REGISTER)
 ) -> Response:
     """The plot of a published release."""
-    return drawn(desk_of(request).published(person, id_)[1], id_, narrow=narrow)
+    found, made, _ = desk_of(request).published(person, id_)
+    return drawn(found.kind.shown(made), id_, narrow=narrow)
 
 
 @router.get("/register/{id_}/files/{name}")
