@@ -1,12 +1,14 @@
 """Models by other people: what a private step costs beside a plain one, by which way, and how long the set-up takes.
 
-    python benchmarks/models.py [MODEL ...] [--device=cuda] [--batch=64] [--tiny] [--rounds=5]
+    python benchmarks/models.py [MODEL ...] [--device=cuda] [--batch=64] [--tiny] [--rounds=5] [--profile]
 
 Models of transformers with random weights, at their usual sizes, or tiny ones. In one process, taking turns: the plain
 step is zero_grad, forward, backward and optimizer.step (SGD); the private one clips, and adds noise drawn by torch. The
 least time of all rounds counts: processor time on a CPU, time between synchronisations on a GPU. The set-up is what
 finds and checks the way, on made-up examples. Gradients are compared with the loop over examples on a batch of four,
-without TF32. Results go into results/models.json.
+without TF32. Memory is the peak of the first steps, with measuring and recording, above model and batch; --profile
+prints the kernels of a private step that take most time beside those of a plain one. Results go into
+results/models.json.
 """
 
 import copy
@@ -163,6 +165,42 @@ def worst(model: nn.Module, loss: Any, batch: Any, gradients: Gradients) -> floa
     )
 
 
+def warmed(step: Callable[[], None]) -> int:
+    """The most bytes that the first steps of a tool allocate on a GPU, measuring and recording included."""
+    if DEVICE == "cpu":
+        return [step() for _ in range(4)].count(0)
+    gc.collect()
+    torch.cuda.empty_cache()
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    for _ in range(4):
+        step()
+    torch.cuda.synchronize()
+    return torch.cuda.max_memory_allocated() - before
+
+
+def profile(*steps: Callable[[], None]) -> None:
+    """The kernels of each step by their time, and how long a step is launched."""
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    if DEVICE != "cpu":
+        activities.append(torch.profiler.ProfilerActivity.CUDA)
+    for step in steps:
+        start = now()
+        begun = time.perf_counter()
+        step()
+        launched, whole = time.perf_counter() - begun, now() - start
+        with torch.profiler.profile(activities=activities) as seen:
+            step()
+            now()
+        events = [each for each in seen.key_averages() if DEVICE == "cpu" or each.self_device_time_total]
+        spent = (lambda e: e.self_cpu_time_total) if DEVICE == "cpu" else (lambda e: e.self_device_time_total)
+        kernels = [each for each in events if DEVICE == "cpu" or each.self_cpu_time_total == 0]
+        total, many = sum(map(spent, kernels)), sum(each.count for each in kernels)
+        print(f"  launched {launched * 1e3:.1f} of {whole * 1e3:.1f} ms; {many} kernels take {total / 1e3:.1f} ms")
+        for each in sorted(kernels, key=spent, reverse=True)[:22]:
+            print(f"  {spent(each) / 1e3:8.2f} ms {each.count:5d} {each.key[:110]}")
+
+
 def measured(name: str, make: Callable[[], nn.Module], loss: Any, batch: Any) -> dict[str, Any]:
     torch.manual_seed(0)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
@@ -194,9 +232,7 @@ def measured(name: str, make: Callable[[], nn.Module], loss: Any, batch: Any) ->
         theirs.step()
 
     times: dict[str, list[float]] = {"plain": [], "private": []}
-    for step in (without, private):
-        for _ in range(4):
-            step()
+    memory = [warmed(step) for step in (without, private)]
     for _ in range(ROUNDS):
         for tool, step in (("plain", without), ("private", private)):
             start = now()
@@ -204,6 +240,8 @@ def measured(name: str, make: Callable[[], nn.Module], loss: Any, batch: Any) ->
                 step()
             times[tool].append((now() - start) / (1 if DEVICE == "cpu" else 5))
     base, mine = min(times["plain"]), min(times["private"])
+    if "--profile" in sys.argv:
+        profile(without, private)
     found = {
         "way": gradients.explain().splitlines()[0],
         "build_seconds": build,
@@ -211,6 +249,7 @@ def measured(name: str, make: Callable[[], nn.Module], loss: Any, batch: Any) ->
         "plain_ms": base * 1e3,
         "private_ms": mine * 1e3,
         "ratio": mine / base,
+        **({"memory": memory[1] / memory[0]} if DEVICE != "cpu" else {}),
     }
     print(
         name, {key: round(value, 6) if isinstance(value, float) else value for key, value in found.items()}, flush=True

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from defocus.errors import InvalidParameterError
-from defocus.learning.metrics import Metrics, NoisyMetrics, PrivateMetrics, as_metrics
+from defocus.learning.metrics import GRID, Metrics, NoisyMetrics, PrivateMetrics, as_metrics
 
 anything = st.floats(allow_nan=True, allow_infinity=True, width=32)
 
@@ -18,10 +18,13 @@ anything = st.floats(allow_nan=True, allow_infinity=True, width=32)
 def test_nobody_moves_what_is_watched_by_more_than_one(loss: float, norm: float, clip: float) -> None:
     one = Metrics().vector(torch.tensor([loss]), torch.tensor([norm]), clip)
     assert len(one) == Metrics().width
-    assert float(one.norm()) <= 1 + 1e-6
+    assert float((one / GRID).norm()) <= 1 + 1e-6
     more = Metrics().vector(torch.tensor([loss, 1.0]), torch.tensor([norm, clip]), clip)
     fewer = Metrics().vector(torch.tensor([1.0]), torch.tensor([clip]), clip)
-    assert float((more - fewer).norm()) <= 1 + 1e-5
+    assert torch.equal(more - fewer, one), "whole numbers, whoever is beside"
+    thirds = sum(Metrics().vector(torch.tensor([loss]), torch.tensor([norm]), clip, 1 / 3) for _ in range(3))
+    assert bool((thirds <= one).all())
+    assert bool((one - thirds <= 6).all())
 
 
 def test_means_and_quantiles_are_read_off_the_sums() -> None:
@@ -29,7 +32,7 @@ def test_means_and_quantiles_are_read_off_the_sums() -> None:
     glance = NoisyMetrics(watch, batch=10.0)
     for _ in range(5):
         sums = watch.vector(torch.full((10,), 1.5), torch.tensor([0.2] * 6 + [3.0] * 4), 1.0)
-        glance.note(sums.tolist(), 1.0, 0.1)
+        glance.note((sums / GRID).tolist(), 1.0, 0.1)
     loss, error = glance.loss()
     assert loss == pytest.approx(1.5)
     assert error == pytest.approx(4 * 0.1 / math.sqrt(5) / 10 / math.sqrt(0.8))

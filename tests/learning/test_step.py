@@ -17,7 +17,8 @@ from defocus import user
 from defocus.errors import BranchedRunError, ChangedModelError, StepFailedError
 from defocus.learning import AdaptiveClipping, AutomaticClipping, Metrics, PerLayerClipping, Schedule
 from defocus.learning import step as steps
-from defocus.learning.gradients.pieces.norm_bounds import _FINE, TOLD
+from defocus.learning.gradients.pieces.norm_bounds import _USED, TOLD
+from defocus.learning.metrics import GRID
 from defocus.learning.noise import seeded
 from defocus.learning.step import _TF32, _parts
 
@@ -53,10 +54,12 @@ def test_one_unit_moves_all_that_is_released_by_as_much_as_was_charged(tmp_path:
         furthest = 0.0
         for loss in (0.0, 1.0, 5.0, math.inf, math.nan):
             for norm in (0.0, 0.3, 2.0, math.inf):
-                beside = stepper._beside(torch.tensor([loss]), torch.tensor([norm]), 1.0)
+                beside = stepper._scaled(stepper._beside(torch.tensor([loss]), torch.tensor([norm]), 1.0))
                 furthest = max(furthest, float(beside.norm()))
         assert furthest <= 1 + 1e-6
-        moved += (1 / scales[-1]) ** 2
+        moved += (TOLD / scales[-1]) ** 2
+        many = torch.full((stepper._width,), 2**28 * GRID)
+        assert float((stepper._scaled(many + GRID) - stepper._scaled(many)).max()) <= TOLD, "however large the sums are"
     assert math.sqrt(moved) == pytest.approx(1 / (plan.ratio * (3, 1)[step]))
 
 
@@ -109,7 +112,7 @@ def test_a_user_counts_once_however_many_examples(tmp_path: Path) -> None:
 
 
 def test_noise_is_made_for_norms_that_are_told_too_small() -> None:
-    assert 1 / math.sqrt(1 - 1 / _FINE) <= TOLD
+    assert _USED * (1 + 1e-4) < TOLD
 
 
 def test_noise_elsewhere_is_made_for_factors_of_eleven_bits(tmp_path: Path) -> None:
@@ -202,7 +205,7 @@ def test_an_example_on_which_the_loss_fails_counts_as_nothing(tmp_path: Path, wa
     others = np.setdiff1d(np.arange(64), [3, 17, 40])
     without = stepper._sum(parameters, others, np.ones(61))
     worst = torch.tensor([torch.inf])
-    assert torch.allclose(beside, without + 3 * stepper._beside(worst, worst, 1.0))
+    assert torch.allclose(beside, without + 3 * stepper._scaled(stepper._beside(worst, worst, 1.0)))
     for parameter, sum_ in zip(parameters, found, strict=True):
         assert torch.allclose(parameter.grad, sum_, atol=1e-6)
     assert run.private is None or run.private.unusable == 3
@@ -248,7 +251,7 @@ def test_an_example_that_does_not_fit_counts_as_nothing_and_ends_no_run(tmp_path
     found = [parameter.grad.clone() for parameter in parameters]
     without = stepper._sum(parameters, np.setdiff1d(np.arange(64), [first, 17, 40]), np.ones(61))
     worst = torch.tensor([torch.inf])
-    assert torch.allclose(beside, without + 3 * stepper._beside(worst, worst, 1.0), rtol=1e-5)
+    assert torch.allclose(beside, without + 3 * stepper._scaled(stepper._beside(worst, worst, 1.0)), rtol=1e-5)
     for parameter, sum_ in zip(parameters, found, strict=True):
         assert torch.allclose(parameter.grad, sum_, atol=1e-6)
     assert run.fit(progress=False, checkpoint=tmp_path / "c").steps == 8

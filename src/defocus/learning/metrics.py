@@ -15,12 +15,14 @@ import torch
 
 from defocus.errors import InvalidParameterError, Number, in_range, positive
 
-__all__ = ["Metrics", "NoisyMetrics", "PrivateMetrics", "as_metrics"]
+__all__ = ["GRID", "Metrics", "NoisyMetrics", "PrivateMetrics", "as_metrics"]
 
 _EDGES = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Where the histogram of norms is cut, in multiples of the clip."""
 _LOSS, _NORM = math.sqrt(0.8), math.sqrt(0.2)
 """How the precision is divided between the loss and the norms."""
+GRID = 2**32
+"""What one unit adds to the sums beside the gradient, as a whole number: these are exact."""
 _WINDOW = 64
 _NEAR = 0.8
 """A mean of cut losses this near to the cut says that many were cut, and no more."""
@@ -61,13 +63,17 @@ class Metrics:
         """How many numbers are released beside the gradient."""
         return 2 + len(_EDGES)
 
-    def vector(self, losses: torch.Tensor, norms: torch.Tensor, clip: float) -> torch.Tensor:
-        """The sum of what these examples add; an example that is not finite counts as the largest loss and norm."""
-        top = float(self.loss)
-        cut = torch.nan_to_num(losses.float(), nan=top, posinf=top, neginf=0.0).clamp(0.0, top) / top
+    def vector(self, losses: torch.Tensor, norms: torch.Tensor, clip: float, weight: float = 1.0) -> torch.Tensor:
+        """The sum of what these examples add, of a weight each: whole numbers, rounded down, in units of 1/``GRID``.
+
+        An example that is not finite counts as the largest loss and norm.
+        """
+        top, unit = float(self.loss), weight * GRID
+        cut = torch.nan_to_num(losses.double(), nan=top, posinf=top, neginf=0.0).clamp(0.0, top) / top
         bins = torch.bucketize(torch.nan_to_num(norms.float() / clip, nan=torch.inf), _edges(norms.device))
-        counts = torch.zeros(len(_EDGES) + 1, device=norms.device).index_add_(0, bins, torch.ones_like(norms).float())
-        return torch.cat([_LOSS * cut.sum().reshape(1).to(norms.device), _NORM * counts])
+        ones = torch.full_like(bins, int(_NORM * unit))
+        counts = torch.zeros(len(_EDGES) + 1, dtype=torch.int64, device=norms.device).index_add_(0, bins, ones)
+        return torch.cat([(_LOSS * unit * cut).long().sum().reshape(1).to(norms.device), counts])
 
 
 @final

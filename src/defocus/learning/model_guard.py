@@ -18,6 +18,7 @@ import functools
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from operator import is_
 from types import CellType, FunctionType, MethodType
 from typing import Any, final
 
@@ -32,7 +33,8 @@ __all__ = ["ModelGuard", "Snapshot", "held", "version"]
 
 _SMALL = 1 << 20
 """Tensors of so many numbers are put back by value; larger ones if they were written to as far as PyTorch knows."""
-_HOLDERS = (dict, list, set, deque, CellType, type)
+_SIZED = (dict, list, set, deque)
+_HOLDERS = (*_SIZED, CellType, type)
 _FIXED = (int, float, str, bytes, complex, type(None), torch.device, torch.dtype, Parameter)
 _OTHERS = frozenset({"torch", "numpy", "builtins", "defocus", "collections", "functools", "typing", "abc", "enum"})
 """Whose classes are nobody's own."""
@@ -42,7 +44,7 @@ _OTHERS = frozenset({"torch", "numpy", "builtins", "defocus", "collections", "fu
 class Snapshot:
     """A model and its loss as they are now; ``before`` is an earlier one, whose copies of large tensors are good."""
 
-    __slots__ = ("_arrays", "_contents", "_tensors")
+    __slots__ = ("_arrays", "_contents", "_empty", "_tensors")
 
     def __init__(self, model: Module, before: "Snapshot | None" = None, *, loss: Any = None) -> None:
         earlier = {} if before is None else before._tensors  # noqa: SLF001 -- of its own kind
@@ -58,13 +60,16 @@ class Snapshot:
                 self._arrays.append((thing, thing.copy()))
             else:
                 self._contents.append((thing, _inside(thing)))
+        self._empty = [thing for thing, inside in self._contents if not inside and isinstance(thing, _SIZED)]
 
-    def holds_the_same(self, other: "Snapshot") -> bool:
-        """Whether the same objects are held in the same places, whatever numbers tensors and arrays have."""
-        mine, theirs = self._contents, other._contents  # noqa: SLF001 -- of its own kind
-        return len(mine) == len(theirs) and all(
-            one is another and len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
-            for (one, a), (another, b) in zip(mine, theirs, strict=True)
+    def holds(self) -> bool:
+        """Whether the same objects are still held in the same places, whatever numbers tensors and arrays have."""
+        return not any(self._empty) and all(
+            (len(holder) * 2 == len(inside) and all(map(is_, holder.values(), inside[1::2])) and _named(holder, inside))
+            if type(holder) is dict
+            else len(now := _inside(holder)) == len(inside) and all(map(is_, now, inside))
+            for holder, inside in self._contents
+            if inside or not isinstance(holder, _SIZED)
         )
 
     def restore(self) -> None:
@@ -80,6 +85,10 @@ class Snapshot:
                 if version(tensor) != noted or (tensor.numel() <= _SMALL and not torch.equal(tensor, kept)):
                     tensor.copy_(kept)
                     self._tensors[key] = (tensor, version(tensor), kept)
+
+
+def _named(holder: dict[Any, Any], inside: list[Any]) -> bool:
+    return all(map(is_, holder, inside[::2]))
 
 
 def held(model: Module, loss: Any) -> list[Any]:

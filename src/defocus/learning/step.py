@@ -23,7 +23,7 @@ from defocus.learning.data import Examples, Units, Weights
 from defocus.learning.distributed import Ranks
 from defocus.learning.gradients import Gradients, Rule
 from defocus.learning.gradients.pieces.norm_bounds import TOLD
-from defocus.learning.metrics import Metrics, NoisyMetrics, PrivateMetrics
+from defocus.learning.metrics import GRID, Metrics, NoisyMetrics, PrivateMetrics
 from defocus.learning.model_guard import ModelGuard
 from defocus.learning.noise import Correlated, Noise, secret_of, seeded
 from defocus.learning.run_log import DIGEST_BYTES
@@ -164,7 +164,8 @@ class Stepper:
         if self.private is not None:
             losses, norms = (torch.cat([*parts, worst.cpu()]) for parts in zip(*seen, strict=True))
             self.private.note(losses, norms, int(torch.isinf(norms).sum()))
-        return sum((self._beside(worst[:1], worst[:1], float(weight)) for weight in lost), extras)
+        whole: torch.Tensor = sum((self._beside(worst[:1], worst[:1], float(weight)) for weight in lost), extras)
+        return self._scaled(whole)
 
     def _fitting(
         self,
@@ -213,7 +214,7 @@ class Stepper:
         for parameter in parameters:
             parameter.grad = None
         device = parameters[0].device
-        extras = torch.zeros(self._width, device=device)
+        extras = torch.zeros(self._width, dtype=torch.int64, device=device)
         seen: list[_Seen] = []
         rule = self.clipping.rule(self.clips)
         for part, weight in _parts(weights, size):
@@ -249,21 +250,28 @@ class Stepper:
         return int(self._counts) + (0 if self._metrics is None else self._metrics.width)
 
     def _beside(self, losses: torch.Tensor, norms: torch.Tensor, weight: float) -> torch.Tensor:
-        """What one chunk adds to the sums beside the gradient, scaled so that one unit moves them by at most one.
+        """What one chunk adds to the sums beside the gradient: whole numbers, of which one unit adds at most ``GRID``.
 
-        The count of short gradients is ±1 for each unit; parts have noise of different ratios, so that they are also
-        scaled to that of the first: see :meth:`_scales`.
+        The count of short gradients is ±1 for each unit. Parts of a unit are rounded towards zero, so that they never
+        come to more than it may add; sums of whole numbers are exact, in any order and on any number of processes.
         """
         parts = []
-        reference = self._reference
         if self._counts:
-            share = self.plan.shares[1]
-            signs = torch.where(norms <= self.clips[0], 1.0, -1.0)
-            parts.append(signs.sum().reshape(1) * (weight * math.sqrt(share) / reference))
+            signs = torch.where(norms <= self.clips[0], 1, -1)
+            parts.append(signs.sum().reshape(1) * int(weight * GRID))
         if self._metrics is not None:
-            share = self.plan.shares[2]
-            parts.append(self._metrics.vector(losses, norms, self._clip) * (weight * math.sqrt(share) / reference))
-        return torch.cat(parts) if parts else torch.zeros(0, device=norms.device)
+            parts.append(self._metrics.vector(losses, norms, self._clip, weight))
+        return torch.cat(parts) if parts else torch.zeros(0, dtype=torch.int64, device=norms.device)
+
+    def _scaled(self, sums: torch.Tensor) -> torch.Tensor:
+        """The sums beside the gradient in 64 bits, all scaled to the ratio of noise of the first: see :meth:`_scales`.
+
+        A unit moves them by at most one, up to a rounding of 2**-53 of the sums, for which ``TOLD`` has room.
+        """
+        widths = (int(self._counts), 0 if self._metrics is None else self._metrics.width)
+        factors = [math.sqrt(share) / self._reference for share in self.plan.shares[1:]] if len(sums) else []
+        parts = [part.double() * (factor / GRID) for part, factor in zip(sums.split(widths), factors, strict=False)]
+        return torch.cat(parts) if parts else sums.double()
 
     @property
     def _reference(self) -> float:
@@ -288,7 +296,7 @@ class Stepper:
         else:
             scales = [ratio * self._clip] * len(names)
         if self._width:
-            scales.append(self.plan.ratio * self.plan.factors[step] / self._reference)
+            scales.append(self.plan.ratio * self.plan.factors[step] / self._reference * TOLD)
         return scales
 
     def _learn(self, extras: torch.Tensor, scale: float) -> None:

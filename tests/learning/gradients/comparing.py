@@ -10,7 +10,10 @@ from defocus.learning.gradients.gradients import Mapped
 from defocus.learning.gradients.layouts import Rule
 from defocus.learning.gradients.losses import Losses
 from defocus.learning.gradients.onepass import OnePass
-from defocus.learning.gradients.pieces.piece import Choices
+from defocus.learning.gradients.pieces import Piece
+from defocus.learning.gradients.pieces.norm_bounds import bounded
+from defocus.learning.gradients.pieces.outer import met
+from defocus.learning.gradients.pieces.piece import Choices, Paired, Rough
 from defocus.learning.gradients.reference import Looped
 
 TOLERANCE = 1e-5
@@ -76,3 +79,12 @@ def assert_right(
         assert mine.shape == theirs.shape
         assert float((mine - theirs).norm()) <= TOLERANCE * float(theirs.norm()) + 1e-12
     assert float(((found[1] - expected[1]).abs() / expected[1].clamp(min=1e-9)).max()) <= TOLERANCE
+
+
+def told_squares(piece: Piece) -> torch.Tensor:
+    """The squared norms that a piece tells, margins for rounding included."""
+    found = piece.squares()
+    if isinstance(found, Paired):
+        squares, reached = met([found.left], [found.right], max(found.features))
+        found = Rough(squares[0], reached[0], found.rounding, found.off, found.again)
+    return bounded([found])[0] if isinstance(found, Rough) else found

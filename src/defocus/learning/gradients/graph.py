@@ -1,5 +1,6 @@
 """A checked graph: what was looked at is what runs, and leaves on a tape what per-example gradients are made of."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, final
@@ -9,7 +10,7 @@ from torch import fx
 from torch.nn import Module, Parameter
 from torch.utils import _pytree as trees
 
-from defocus.learning.gradients.independence import check, meetings
+from defocus.learning.gradients.independence import VIEWS, check, meetings
 from defocus.learning.gradients.layouts import Batch, Layout, Regions, size
 from defocus.learning.gradients.losses import Losses
 from defocus.learning.gradients.places import Op, Place, place_of, rank_of
@@ -25,7 +26,7 @@ class CheckedGraph:
     """The losses of a batch as a graph of operators of which each is known to keep examples apart.
 
     Python code of the model and the loss ran once, to make the graph, and does not run again. Whatever the graph does,
-    it does for batches of any size.
+    it does for batches of any size. ``writes`` says whether it leaves anything in buffers of the model or the loss.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class CheckedGraph:
         self._parameters = list(parameters.values())
         graph = trace(model, losses, parameters, batch)
         check(graph, list(parameters))
+        self.writes = any(node.meta.get("root") == "constant" and Op(node).changes for node in graph.nodes)
         graph.eliminate_dead_code()
         uses: Counter[str] = Counter()
         self.convolves = False
@@ -43,11 +45,25 @@ class CheckedGraph:
             if op.name == "lstm":  # a projection is used at every time
                 uses.update(name for each in trained for name in each.meta["trained"])
             self.convolves |= op.name.startswith("conv")
-            use(self._run, op, trained)
+            use(self._run, op, [self._moved(op.node, each) for each in trained])
         self.notes = _take_totals_apart(graph)
         graph.lint()
         self._module = fx.GraphModule(graph.owning_module, graph)
         self.several = frozenset(name for name, count in uses.items() if count > 1)
+
+    def _moved(self, user: fx.Node, weight: fx.Node) -> fx.Node:
+        """A weight that only moves numbers of a parameter about, after noting in each pass where they come from."""
+        if weight.op != "call_function" or len(weight.meta["trained"]) != 1:
+            return weight
+        places = _places(weight)
+        if places is None:
+            return weight
+        (name,) = weight.meta["trained"]
+        with weight.graph.inserting_after(weight):
+            noted = weight.graph.call_function(self._run.noting(name, places.flatten()), (weight,))
+        noted.meta = dict(weight.meta)
+        user.replace_input_with(weight, noted)
+        return noted
 
     def losses(self, batch: Batch, tape: Tape) -> torch.Tensor:
         """The losses (B,) of a batch; their backward pass fills the tape."""
@@ -59,6 +75,33 @@ class CheckedGraph:
     def finish(self) -> None:
         """Let go of the tape."""
         self._run.tape = None
+        self._run.moved.clear()
+
+
+_MOVING = VIEWS | {"index", "index_select", "clone", "_unsafe_view"}
+
+
+def _places(weight: fx.Node) -> torch.Tensor | None:
+    """Of every number of a weight, its place in the parameter; None if anything is computed, or comes from outside."""
+    if weight.op == "get_attr":
+        found: torch.Tensor = getattr(weight.graph.owning_module, str(weight.target))
+        return found
+    if weight.op == "placeholder":
+        shape = weight.meta["shape"][0] if weight.meta.get("trained") else ()
+        device = weight.meta["val"].device if shape else None
+        return torch.arange(math.prod(shape), device=device).view(shape) if shape else None
+    if weight.op != "call_function" or Op(weight).name not in _MOVING:
+        return None
+    if Op(weight).name == "to" or (
+        weight.meta["trained"] and Op(weight).first.meta["trained"] != weight.meta["trained"]
+    ):
+        return None
+    inputs = {each: _places(each) for each in weight.all_input_nodes}
+    if any(each is None for each in inputs.values()):
+        return None
+    args, kwargs = fx.node.map_arg((weight.args, weight.kwargs), lambda node: inputs[node])
+    moved: torch.Tensor = weight.target(*args, **kwargs)  # type: ignore[operator]
+    return moved
 
 
 def _take_totals_apart(graph: fx.Graph) -> tuple[str, ...]:

@@ -12,11 +12,11 @@ from defocus.learning.gradients.operators import NEW, RULES, WIDE, placed
 from defocus.learning.gradients.places import MixingError, Op, Place, place_of, rank_of, words
 from defocus.learning.gradients.trace import SIZES, MixedError, UnknownUseError, line_of
 
-__all__ = ["LINEAR", "check", "dependent", "meetings"]
+__all__ = ["LINEAR", "VIEWS", "check", "dependent", "meetings"]
 
 _CLASSES = frozenset({"cross_entropy_loss", "nll_loss", "nll_loss_nd", "nll_loss2d"})
 _SILENT = frozenset({"_set_grad_enabled", "_enter_autocast", "_exit_autocast", "_assert_tensor_metadata", "_times"})
-_VIEWS = frozenset(
+VIEWS = frozenset(
     words(
         "view reshape flatten unflatten unsqueeze squeeze view_as reshape_as permute transpose t"
         " movedim select slice narrow split chunk unbind expand expand_as contiguous to alias detach"
@@ -72,7 +72,7 @@ def _follow(node: fx.Node, learns: list[bool]) -> None:
     node.meta |= {"total": None, "trained": trained if learns[0] and op.name != "detach" else frozenset()}
     node.meta["learns"] = learns[0]
     view = (
-        op.name in _VIEWS and op.tensors and op.tensors[0].meta["val"].dtype == getattr(node.meta["val"], "dtype", None)
+        op.name in VIEWS and op.tensors and op.tensors[0].meta["val"].dtype == getattr(node.meta["val"], "dtype", None)
     )
     node.meta["root"] = op.tensors[0].meta["root"] if view else "new"
     _check_write(op)
@@ -122,7 +122,7 @@ _SHAPED = NEW | {"to", "type_as", "broadcast_tensors"}
 def _check_counts(op: Op) -> None:
     """The numbers of examples in their batch may be an index, and nothing else."""
     if any(each.meta.get("counts") for each in op.tensors):
-        if op.name in _VIEWS and op.node.meta["val"].dtype in WIDE:
+        if op.name in VIEWS and op.node.meta["val"].dtype in WIDE:
             op.node.meta["counts"] = True
         elif op.name not in {"index", "index_put"}:
             raise MixingError(f"the operator {op.name} uses the numbers of examples in their batch{line_of(op.node)}")

@@ -21,6 +21,7 @@ __all__ = [
     "rows",
     "size",
     "usable_factors",
+    "usable_norms",
 ]
 
 
@@ -185,6 +186,12 @@ class Clipped:
     unusable: int
 
 
+def usable_norms(norms: torch.Tensor, losses: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Norms (groups, B) with infinity where an example is unusable, and which examples are usable."""
+    usable = torch.isfinite(norms).all(dim=0) & torch.isfinite(losses)
+    return torch.where(usable, norms, torch.inf), usable
+
+
 def usable_factors(
     norms: torch.Tensor, losses: torch.Tensor, rule: Rule
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -192,7 +199,6 @@ def usable_factors(
 
     ``norms`` has shape (groups, B).
     """
-    usable = torch.isfinite(norms).all(dim=0) & torch.isfinite(losses)
-    norms = torch.where(usable, norms, torch.inf)
+    norms, usable = usable_norms(norms, losses)
     factors = rule(norms[0] if norms.shape[0] == 1 else norms).reshape(norms.shape)
     return norms, torch.where(usable, factors, 0.0).to(torch.float32), usable

@@ -15,7 +15,7 @@ from torch.nn import Module, Parameter
 from torch.utils import _pytree as trees
 
 from defocus.learning.gradients.graph import CheckedGraph
-from defocus.learning.gradients.layouts import Batch, Regions, Rule, size, usable_factors
+from defocus.learning.gradients.layouts import Batch, Regions, Rule, size, usable_factors, usable_norms
 from defocus.learning.gradients.losses import Losses
 from defocus.learning.gradients.pieces.piece import Choices, Tools
 from defocus.learning.gradients.reference import Looped, agrees, undisturbed
@@ -46,7 +46,9 @@ class Recording:
         del tape, norms
         self._to_norms, self._to_sums = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
         with torch.cuda.graph(self._to_norms, pool=pool):
-            tape, self._losses, self._norms = run(self._batch)
+            tape, self._losses, norms = run(self._batch)
+            self._norms, self._usable = usable_norms(norms, self._losses)
+            self._all = self._usable.all()
         self._factors = torch.zeros_like(self._norms, dtype=torch.float32)
         with torch.cuda.graph(self._to_sums, pool=pool):
             self._sums = self._collect(tape, self._factors)
@@ -56,7 +58,12 @@ class Recording:
         self._fill(batch)
         self._to_norms.replay()
         examples = size(batch)
-        return self._losses[:examples].clone(), self._norms[:, :examples]
+        return self._losses[:examples].clone(), self._norms[:, :examples].clone()
+
+    @property
+    def usable(self) -> bool:
+        """Whether all examples of the batch that was measured last are."""
+        return bool(self._all)
 
     def add(self, factors: torch.Tensor) -> None:
         """Add the sums for the factors of the batch that was measured last."""
@@ -231,6 +238,19 @@ def _works(run: Callable[[Batch], Any], batch: Batch) -> bool:
     return True
 
 
+def _key(batch: Batch) -> tuple[Any, ...]:
+    """What batches have in common that go through the same graph."""
+    return tuple(
+        (leaf.shape[1:], leaf.dtype, leaf.device) if isinstance(leaf, torch.Tensor) else repr(leaf)
+        for leaf in trees.tree_leaves(tuple(batch))
+    )
+
+
+def _check(meanwhile: Callable[[], bool]) -> None:
+    if not meanwhile():
+        raise UnknownUseError("something in the model was exchanged")
+
+
 @final
 class OnePass:
     """Clipped sums by book-keeping: the backward pass computes no gradient of a parameter, only norms.
@@ -280,17 +300,23 @@ class OnePass:
 
     def graph(self, batch: Batch) -> CheckedGraph:
         """The graph for batches of such tensors, traced and checked when they are first seen."""
-        leaves = trees.tree_leaves(tuple(batch))
-        key = tuple(
-            (tuple(leaf.shape[1:]), leaf.dtype, leaf.device) if isinstance(leaf, torch.Tensor) else repr(leaf)
-            for leaf in leaves
-        )
+        key = _key(batch)
         if key not in self._graphs:
             self._graphs[key] = CheckedGraph(self._model, self._losses, self._regions.parameters, batch, self._anchor)
         return self._graphs[key]
 
-    def add(self, batch: Batch, rule: Rule) -> tuple[torch.Tensor, torch.Tensor, int]:
-        """Add the clipped gradients to ``grad``; return losses (B,), norms (groups, B) and how many are unusable."""
+    def follows(self, batch: Batch) -> bool:
+        """Whether a batch goes through a graph that was checked and compared, and that leaves nothing anywhere."""
+        graph = self._graphs.get(_key(batch)) if self._trusted and size(batch) > 1 else None
+        return graph is not None and not graph.writes
+
+    def add(
+        self, batch: Batch, rule: Rule, meanwhile: Callable[[], bool] = lambda: True
+    ) -> tuple[torch.Tensor, torch.Tensor, int]:
+        """Add the clipped gradients to ``grad``; return losses (B,), norms (groups, B) and how many are unusable.
+
+        ``meanwhile`` is asked while a GPU computes the norms; unless it says yes, nothing is added.
+        """
         if size(batch) == 1:
             return self._single.add(batch, rule)
         graph = self.graph(batch)
@@ -301,11 +327,12 @@ class OnePass:
         recording = self._recorder.find(batch) if self._records else None
         if recording is not None:
             losses, norms = recording.measure(batch)
-            norms, factors, usable = usable_factors(norms, losses, rule)
-            if bool(usable.all()):
-                recording.add(factors)
+            _check(meanwhile)
+            if recording.usable:
+                recording.add(rule(norms[0] if len(norms) == 1 else norms).reshape(norms.shape))
                 return losses, norms, 0
         tape, losses, norms = self._pass(batch)
+        _check(meanwhile)
         norms, factors, usable = usable_factors(norms, losses, rule)
         unusable = int((~usable).sum())
         if unusable:

@@ -11,9 +11,13 @@ from defocus.learning.gradients.layouts import Regions
 from defocus.learning.gradients.pieces import Direct, Piece, joined
 from defocus.learning.gradients.pieces.direct import Several
 from defocus.learning.gradients.pieces.norm_bounds import bounded
-from defocus.learning.gradients.pieces.piece import Rough, Tools
+from defocus.learning.gradients.pieces.outer import met
+from defocus.learning.gradients.pieces.piece import Paired, Rough, Tools
 
 __all__ = ["Tape"]
+
+_PAIRS = 2**25
+"""How many products of pairs of positions wait at most until they are looked at together."""
 
 
 @final
@@ -29,6 +33,7 @@ class Tape:
         self._regions, self._group_of, self._several = regions, group_of, several
         self._squares: defaultdict[int, list[torch.Tensor]] = defaultdict(list)
         self._rough: defaultdict[int, list[Rough]] = defaultdict(list)
+        self._pairs: defaultdict[tuple[int, torch.Size], list[Paired]] = defaultdict(list)
         self._ready: list[Piece] = []
         self._small: defaultdict[tuple[int, torch.dtype], list[Direct]] = defaultdict(list)
         self._together: list[tuple[int, Several]] = []
@@ -64,9 +69,13 @@ class Tape:
             several = Several(small)
             self._squares[group].append(several.squares())
             self._together.append((group, several))
+        for (group, _), waiting in self._pairs.items():
+            if waiting:
+                self._meet(group, waiting)
         for group, rough in self._rough.items():
             self._squares[group].append(bounded(rough).sum(0))
         self._rough.clear()
+        self._pairs.clear()
         self._waiting.clear()
         self._small.clear()
         self.tools.forget()
@@ -122,11 +131,27 @@ class Tape:
             self._small[group, piece.each().dtype].append(piece)
             return
         squares = piece.squares()
-        if isinstance(squares, Rough):
+        self._ready.append(piece)
+        if isinstance(squares, Paired):
+            waiting = self._pairs[group, squares.left.shape]
+            waiting.append(squares)
+            if not squares.left.is_cuda or len(waiting) * squares.left.numel() > _PAIRS:
+                self._meet(group, waiting)
+        elif isinstance(squares, Rough):
             self._rough[group].append(squares)
         else:
             self._squares[group].append(squares)
-        self._ready.append(piece)
+
+    def _meet(self, group: int, waiting: list[Paired]) -> None:
+        """Squared norms of several pieces at once."""
+        lefts, rights = ([each.left for each in waiting], [each.right for each in waiting])
+        squares, reached = met(lefts, rights, max(max(each.features) for each in waiting))
+        if not self.tools.margins:
+            self._squares[group] += list(squares)
+        else:
+            for each, square, most in zip(waiting, squares, reached, strict=True):
+                self._rough[group].append(Rough(square, most, each.rounding, each.off, each.again))
+        waiting.clear()
 
 
 def _summed(terms: list[torch.Tensor]) -> torch.Tensor:

@@ -4,6 +4,7 @@ An operator runs with its weights detached, and what their gradients are made of
 of its result arrives. Weights are parameters, views of them, or anything that is computed of them alone.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, final
 
@@ -34,6 +35,7 @@ class Pass:
     def __init__(self, regions: Regions, anchor: torch.Tensor) -> None:
         self.regions, self._anchor = regions, anchor
         self.examples, self.tape = 0, None
+        self.moved: dict[int, tuple[torch.Tensor, str, torch.Tensor]] = {}
 
     examples: int
     tape: Tape | None
@@ -54,9 +56,25 @@ class Pass:
         region = self.regions.find(weight)
         if region is not None:
             self.tape.take(make(region, self.tape.tools))
-        else:
-            whole = Region("", tuple(weight.shape), tuple(weight.stride()), 0)
-            self.tape.derive(weight, make(whole, self.tape.tools).each())
+            return
+        each = make(Region("", tuple(weight.shape), tuple(weight.stride()), 0), self.tape.tools).each()
+        if id(weight) not in self.moved:
+            self.tape.derive(weight, each)
+            return
+        _, name, places = self.moved[id(weight)]
+        whole = self.regions.whole(name)
+        flat = each.new_zeros(len(each), math.prod(whole.shape), dtype=wide(each.dtype))
+        flat.index_add_(1, places, each.flatten(1).to(flat.dtype))
+        self.tape.take(Direct(whole, flat.view(len(each), *whole.shape)))
+
+    def noting(self, name: str, places: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor]:
+        """Remember, in each pass, that a weight holds the numbers in these places of a parameter."""
+
+        def noted(weight: torch.Tensor) -> torch.Tensor:
+            self.moved[id(weight)] = (weight, name, places)
+            return weight
+
+        return noted
 
     def listen(self, output: torch.Tensor, then: Callable[[torch.Tensor], None], *held: torch.Tensor) -> None:
         """When the gradient of an output arrives, hand it on; inputs that were held must not have changed by then.

@@ -2,20 +2,20 @@
 
 import pytest
 import torch
+from tests.learning.gradients.comparing import told_squares
 
 from defocus.learning.gradients.layouts import Region
 from defocus.learning.gradients.pieces import Outer
-from defocus.learning.gradients.pieces.norm_bounds import bounded
+from defocus.learning.gradients.pieces.norm_bounds import TOLD
 from defocus.learning.gradients.pieces.outer import fastest
-from defocus.learning.gradients.pieces.piece import Choices, Rough, Tools
+from defocus.learning.gradients.pieces.piece import Choices, Tools
 
 POWERS = (-100, -76, -70, -60, -30, 0, 30, 60)
 
 
 def told(left: torch.Tensor, right: torch.Tensor, way: str) -> torch.Tensor:
     region = Region("w", (left.shape[-1], right.shape[-1]), (right.shape[-1], 1), 0)
-    squares = Outer(region, left, right, Tools(Choices(forced=(way,)))).squares()
-    return (bounded([squares])[0] if isinstance(squares, Rough) else squares).double().sqrt()
+    return told_squares(Outer(region, left, right, Tools(Choices(forced=(way,))))).double().sqrt()
 
 
 @pytest.mark.parametrize("way", ["ghost", "instantiated"])
@@ -31,7 +31,7 @@ def test_norms_of_sides_of_any_size_are_bounded(way: str, length: int) -> None:
     true = torch.einsum("btr,btc->brc", *(side.double().view(len(side), -1, side.shape[-1]) for side in (left, right)))
     expected = true.flatten(1).norm(dim=1)
     found = told(left, right, way).nan_to_num(nan=torch.inf)  # neither is used
-    assert bool((found >= 0.999 * expected - 1e-15).all())
+    assert bool((found >= expected / TOLD - 1e-15).all())
     ordinary = (each.log2().abs() <= 30).all(0) & (expected < 1e18)
     assert torch.allclose(found[ordinary], expected[ordinary], rtol=2e-3 if length > 1 else 1e-5, atol=1e-12)
 

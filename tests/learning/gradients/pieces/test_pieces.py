@@ -4,12 +4,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.learning.gradients.comparing import told_squares
 
 from defocus.learning.gradients.layouts import Region, Regions
 from defocus.learning.gradients.pieces import Direct, Lookup, Outer, Piece, joined
 from defocus.learning.gradients.pieces.direct import Several
-from defocus.learning.gradients.pieces.norm_bounds import bounded
-from defocus.learning.gradients.pieces.piece import Choices, Rough, Tools
+from defocus.learning.gradients.pieces.piece import Choices, Tools
 from defocus.learning.gradients.pieces.shared import Tied
 
 sizes = st.integers(1, 4)
@@ -22,8 +22,7 @@ def region(rows: int, columns: int) -> Region:
 
 def assert_consistent(piece: Piece) -> None:
     each, factors = piece.each().clone(), torch.rand(len(piece.each()))
-    squares = piece.squares()
-    told = bounded([squares])[0] if isinstance(squares, Rough) else squares
+    told = told_squares(piece).to(each.dtype)
     assert torch.allclose(told, each.flatten(1).square().sum(1), rtol=1e-4, atol=1e-5)
     assert torch.allclose(piece.total(factors), torch.tensordot(factors, each, 1), rtol=1e-4, atol=1e-5)
     assert torch.allclose(piece.each(), each, atol=1e-5)

@@ -310,8 +310,8 @@ def _ghost(x: torch.Tensor, g: torch.Tensor, shape: Shape, width: int | None) ->
         n = len(patches)
         patches = patches.reshape(n * groups, -1, length)
         grads = g[start : start + part].reshape(n * groups, outputs // groups, length)
-        pairs = product(patches.transpose(1, 2), patches, width), product(grads.transpose(1, 2), grads, width)
-        squares, reached = met(*pairs, (patches.shape[1], grads.shape[1]))
+        pairs = [product(side.transpose(1, 2), side, width) for side in (patches, grads)]
+        squares, reached = met(pairs[:1], pairs[1:], max(patches.shape[1], grads.shape[1]))
         sums.append(squares.view(n, -1).sum(1))
         most.append(reached.square().view(n, -1).sum(1).sqrt())
     return torch.cat(sums), torch.cat(most)

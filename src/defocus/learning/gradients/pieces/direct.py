@@ -11,7 +11,7 @@ from typing import final
 import torch
 
 from defocus.learning.gradients.layouts import Region
-from defocus.learning.gradients.pieces.norm_bounds import TIMES, written_margin
+from defocus.learning.gradients.pieces.norm_bounds import times, written_margin
 from defocus.learning.gradients.pieces.piece import Piece, Rough, Tools, dot, product, squared_norms, weighted, wide
 
 __all__ = ["Direct", "Lookup", "Several"]
@@ -100,7 +100,7 @@ class Lookup(Piece):
         number = (order.values.diff(dim=1) != 0).cumsum(1)
         rows = torch.zeros_like(self.ids).scatter_(1, order.indices[:, 1:], number)
         rows += length * torch.arange(examples, device=rows.device).unsqueeze(1)
-        flat = self.gradients.to(torch.float64 if length > TIMES else kind).flatten(0, 1)
+        flat = self.gradients.to(torch.float64 if length > times(self.gradients) else kind).flatten(0, 1)
         found = torch.ops.aten.embedding_dense_backward(flat, rows.flatten(), examples * length, -1, False)
         return squared_norms(found.view(examples, length, -1)).to(kind)
 

@@ -33,15 +33,14 @@ import torch
 from defocus.learning.gradients.pieces.piece import RUN, Rough, product, squared_norms, wide
 
 __all__ = [
-    "TIMES",
     "TOLD",
     "bounded",
     "by_matrix_units",
     "convolution_rounding",
-    "lengthened",
     "part_width",
     "reach",
     "rounding",
+    "times",
     "total_rounding",
     "unit",
     "written",
@@ -102,47 +101,53 @@ def _convolutions_round() -> bool:
         return bool(torch.backends.cudnn.conv.fp32_precision == "tf32")
 
 
-_FINE = 500
-"""A square so many times its margin is right to 1/500, and its norm to 1e-3: it is told as it is."""
 TOLD = 1 + 2.0**-9
-"""How much longer than its norm says a gradient may be for that reason, on every device. Noise is made for it."""
+"""How much longer than its norm says a gradient may be, on every device. Noise is made for it."""
+_USED = 1 + 1.8e-3
+"""So much of that may be the rounding that is bounded here; the rest is for the plain sums of squares and factors."""
+_FINE = 1 / 280
+"""With a margin of so much of its square a norm is told as it is."""
 _COARSE = 1 / 50
 """With a margin of so much of its square a norm is told 1 % too large."""
 _SAFE = 1.01
 """For the rounding of the margins themselves."""
-_WIDTHS = (512, 256, 128)
-TIMES = 512
-"""How many positions are added up at once where gradients are written out."""
+_WIDTHS = (512, 256, 128, 64)
+
+
+def times(like: torch.Tensor) -> int:
+    """How many positions are added up at once where gradients are written out: fewer where that is exact."""
+    return 512 if by_matrix_units(like) else 128
 
 
 def bounded(found: Sequence[Rough]) -> torch.Tensor:
-    """Squared norms of several pieces, (pieces, B), that are not below the true ones by more than 1/500.
+    r"""Squared norms of several pieces, (pieces, B): a true norm is at most :data:`_USED` times the one told.
 
-    They are looked at together, because on a GPU many small steps cost more than one large one.
+    With a square s that is off by at most m, and a sum off by at most a in norm, a gradient is no longer than
+    :math:`\sqrt{s + m} + a`. What is told is that over the slack, and not less than :math:`\sqrt s`: where rounding is
+    smaller than the slack, the norm as it came out. Pieces are looked at together, because on a GPU many small steps
+    cost more than one large one.
     """
     squares = torch.stack([each.squares for each in found]).to(found[0].reach.dtype).clamp_(min=0)
     margins = _times(found, [sqrt(each.rounding) for each in found]).square_()
-    told = torch.where(squares >= _FINE * margins, squares, squares + margins)
-    if not told.is_cuda:
+    norms, longest = squares.sqrt(), (squares + margins).sqrt_()
+    if not squares.is_cuda:
         doubtful = margins > _COARSE * squares
         for number in doubtful.any(1).nonzero()[:, 0].tolist():
             again, rows = found[number].again, doubtful[number].nonzero()[:, 0]
             if again is not None:
-                told[number, rows] = torch.minimum(told[number, rows], again(rows).to(told.dtype))
+                better = again(rows).to(squares.dtype).sqrt()
+                norms[number, rows] = torch.minimum(norms[number, rows], better)
+                longest[number, rows] = torch.minimum(longest[number, rows], better * _USED)
     off = [each.off for each in found]
-    return lengthened(told, _times(found, off)) if any(off) else told
+    if any(off):
+        longest += _times(found, off)
+    return torch.maximum(norms, longest / _USED).square_()
 
 
 def _times(found: Sequence[Rough], factors: list[float]) -> torch.Tensor:
     """The reaches of all pieces, each times its factor, (pieces, B)."""
     scaled = torch._foreach_mul([each.reach for each in found], factors)  # noqa: SLF001 -- one kernel for all
     return torch.stack(scaled)
-
-
-def lengthened(squares: torch.Tensor, away: torch.Tensor) -> torch.Tensor:
-    """Squared norms for norms that may be longer by ``away``, where that matters."""
-    norms = squares.sqrt()
-    return torch.where(norms >= 2 * _FINE * away, norms, norms + away).square()
 
 
 def reach(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
@@ -165,10 +170,14 @@ def _additions(features: tuple[int, ...], width: int, like: torch.Tensor) -> int
 
 
 def part_width(length: int, features: tuple[int, ...], like: torch.Tensor) -> int | None:
-    """The largest width for which ordinary norms are told at most 1 % too large; None where none is small enough."""
-    for width in (max(features), *_WIDTHS):
-        if _additions(features, width, like) * unit(like) * length <= _COARSE:
-            return width
+    """The largest width for which ordinary norms are told as they are, or at most 1 % too large where none is so small.
+
+    Matrix units, which round what they multiply anyway, are not slowed down for the former. None if even that fails.
+    """
+    for most, least in ((_COARSE, 128),) if by_matrix_units(like) else ((_FINE, 64), (_COARSE, 128)):
+        for width in (max(features), *_WIDTHS):
+            if width >= min(least, max(features)) and _additions(features, width, like) * unit(like) * length <= most:
+                return width
     return None
 
 
@@ -190,11 +199,11 @@ def written(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
         some = slice(start, start + few)
         squares = torch.zeros(len(left[some]), dtype=torch.float64, device=left.device)
         for part in left[some].split(high, 2):
-            squares += squared_norms(product(part.transpose(1, 2), right[some], TIMES))
+            squares += squared_norms(product(part.transpose(1, 2), right[some], times(left)))
         found.append(squares)
     return torch.cat(found).to(wide(left.dtype))
 
 
 def written_margin(length: int, like: torch.Tensor) -> float:
-    """What a gradient that is written out, so many positions in parts of :data:`TIMES`, is off by of the reach."""
-    return (_chain(min(length, TIMES), like) + -(-length // TIMES)) * _SAFE * unit(like)
+    """What a gradient that is written out, so many positions in parts of :func:`times`, is off by of the reach."""
+    return (_chain(min(length, times(like)), like) + -(-length // times(like))) * _SAFE * unit(like)

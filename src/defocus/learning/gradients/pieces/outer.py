@@ -16,7 +16,7 @@ Libraries are made for large matrices and differ by half in small ones, so that 
 numpy's, which comes with another one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import sqrt
 from typing import TypeAlias, final
 
@@ -33,7 +33,18 @@ from defocus.learning.gradients.pieces.norm_bounds import (
     written,
     written_margin,
 )
-from defocus.learning.gradients.pieces.piece import Piece, Rough, Tools, dot, matrix, product, squared_norms, weighted
+from defocus.learning.gradients.pieces.piece import (
+    Paired,
+    Piece,
+    Rough,
+    Tools,
+    added,
+    matrix,
+    pairs,
+    product,
+    squared_norms,
+    weighted,
+)
 
 __all__ = ["FAINT", "Outer", "Product", "fastest", "met"]
 
@@ -59,7 +70,7 @@ class Outer(Piece):
         self._kept: torch.Tensor | None = None
         self._turned = left.shape[-1] > right.shape[-1]
 
-    def squares(self) -> torch.Tensor | Rough:
+    def squares(self) -> torch.Tensor | Rough | Paired:
         """By the way that was fastest for this shape, with a margin for rounding unless the gradients are kept."""
         left, right = self.left, self.right
         if left.dim() == 2 or left.shape[1] == 1:
@@ -79,13 +90,14 @@ class Outer(Piece):
             return squares
         if way == "written":
             return self._written(slice(None), total_rounding(left))
-        squares, most = self.ghost(self.width)
-        if not self._tools.margins:
-            return squares
-        features = (rows, columns)
-        off = rounding(features, self.width or max(features), left)
+        features, width = (rows, columns), self.width
         again = lambda few: bounded([self._written(few, 0.0)])[0]  # noqa: E731 -- one use
-        return Rough(squares, most, off, total_rounding(left), again)
+        off = (
+            (rounding(features, width or max(features), left), total_rounding(left)) if self._tools.margins else (0, 0)
+        )
+        if examples * length * length <= _PRODUCTS:
+            return Paired(self._gram(left, width), self._gram(right, width), features, *off, again)
+        return Rough(*self.ghost(width), *off, again)
 
     def _written(self, few: slice | torch.Tensor, totals: float) -> Rough:
         left, right = self.left[few], self.right[few]
@@ -131,23 +143,21 @@ class Outer(Piece):
 
     def ghost(self, width: int | None) -> tuple[torch.Tensor, torch.Tensor]:
         """Squared norms from products of pairs of positions, made of parts of so many features, and the reach."""
-        examples, length, _ = self.left.shape
+        length = self.left.shape[1]
         part = max(1, _PRODUCTS // (length * length))
-        features = (self.left.shape[2], self.right.shape[2])
-        if part >= examples:
-            return met(self._gram(self.left, width), self._gram(self.right, width), features)
+        most = max(self.left.shape[2], self.right.shape[2])
         found = [
-            met(product(l, l.transpose(1, 2), width), product(r, r.transpose(1, 2), width), features)
+            met([self._gram(l, width)], [self._gram(r, width)], most)
             for l, r in zip(self.left.split(part), self.right.split(part), strict=True)
         ]
-        return torch.cat([squares for squares, _ in found]), torch.cat([most for _, most in found])
+        return torch.cat([squares[0] for squares, _ in found]), torch.cat([reached[0] for _, reached in found])
 
     def _gram(self, side: torch.Tensor, width: int | None) -> torch.Tensor:
         """Products of pairs; the last are remembered, because several layers often share their input."""
         key = (side.data_ptr(), side._version, *side.shape, *side.stride(), min(width or 0, side.shape[2]))  # noqa: SLF001 -- its only name
         known = self._tools.grams.get(key)
         if known is None:
-            known = (product(side, side.transpose(1, 2), width), side)
+            known = (pairs(side, width), side)
             while len(self._tools.grams) >= 2:
                 del self._tools.grams[next(iter(self._tools.grams))]
             self._tools.grams[key] = known
@@ -174,18 +184,23 @@ class Outer(Piece):
         return squared_norms(kept), kept
 
 
-def met(left: torch.Tensor, right: torch.Tensor, features: tuple[int, int]) -> tuple[torch.Tensor, torch.Tensor]:
-    r"""Squared norms and the reach, out of two matrices of products of pairs: norms are on their diagonals.
+def met(
+    lefts: Sequence[torch.Tensor], rights: Sequence[torch.Tensor], features: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    r"""Squared norms and reaches (pieces, B) out of matrices of products of pairs: norms are on their diagonals.
 
-    Products of pairs lose up to a faint :math:`f` of each feature. What that loses of a squared norm is at most
-    :math:`f_l (\sum_t \|r_t\|)^2 + f_r (\sum_t \|l_t\|)^2`, and is added to it.
+    Many pieces are looked at together, because on a GPU many small steps cost more than one large one.
+    Products of pairs lose up to a faint :math:`f` of each feature, of which there are at most so many. What that loses
+    of a squared norm is at most :math:`f (\sum_t \|r_t\| + \sum_t \|l_t\|)^2`, and is added to it.
     """
-    faint = [FAINT * each for each in features]
+    faint = FAINT * features
     first, second = (
-        (side.diagonal(dim1=1, dim2=2) + lost).sqrt_() for side, lost in zip((left, right), faint, strict=True)
+        torch.stack([side.diagonal(dim1=1, dim2=2) for side in sides]).add_(faint).sqrt_() for sides in (lefts, rights)
     )
-    lost = first.sum(1) * sqrt(faint[1]) + second.sum(1) * sqrt(faint[0])
-    return dot(left, right) + lost.square_(), (first * second).sum(1)
+    lost = (first.sum(2) + second.sum(2)) * sqrt(faint)
+    products = torch._foreach_mul(lefts, rights)  # noqa: SLF001 -- few kernels for all
+    together = products[0].unsqueeze(0) if len(products) == 1 else torch.stack(products)
+    return added(together.flatten(2)) + lost.square_(), (first * second).sum(2)
 
 
 Product: TypeAlias = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], None]

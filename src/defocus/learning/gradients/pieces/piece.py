@@ -10,7 +10,22 @@ import torch
 
 from defocus.learning.gradients.layouts import Region
 
-__all__ = ["RUN", "Choices", "Piece", "Rough", "Tools", "dot", "matrix", "product", "squared_norms", "weighted", "wide"]
+__all__ = [
+    "RUN",
+    "Choices",
+    "Paired",
+    "Piece",
+    "Rough",
+    "Tools",
+    "added",
+    "dot",
+    "matrix",
+    "pairs",
+    "product",
+    "squared_norms",
+    "weighted",
+    "wide",
+]
 
 
 _ROUNDS = 3
@@ -139,6 +154,19 @@ class Rough:
     again: Callable[[torch.Tensor], torch.Tensor] | None = None
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """Two matrices (B, T, T) of products of pairs, whose inner products are squared norms; else as :class:`Rough`."""
+
+    left: torch.Tensor
+    right: torch.Tensor
+    features: tuple[int, int]
+    rounding: float
+    off: float
+    again: Callable[[torch.Tensor], torch.Tensor]
+
+
 class Piece(ABC):
     """The gradients of all examples of a batch with respect to one region of a parameter."""
 
@@ -147,8 +175,8 @@ class Piece(ABC):
     region: Region
 
     @abstractmethod
-    def squares(self) -> torch.Tensor | Rough:
-        """The squared norm of each example's gradient, (B,)."""
+    def squares(self) -> torch.Tensor | Rough | Paired:
+        """The squared norm of each example's gradient, (B,), or what it is made of."""
 
     @abstractmethod
     def total(self, factors: torch.Tensor) -> torch.Tensor:
@@ -224,9 +252,33 @@ def product(a: torch.Tensor, b: torch.Tensor, width: int | None = None) -> torch
     return torch.bmm(a.float(), b.float())
 
 
+def pairs(side: torch.Tensor, width: int | None) -> torch.Tensor:
+    """The products (B, T, T) of pairs of positions of (B, T, features); T may be filled up with zeros to even lengths.
+
+    Matrix units of a GPU are slow where lengths are no multiples of four. Positions of the next example are then taken
+    along, because they lie behind those of an example, and made zero afterwards.
+    """
+    examples, length, features = side.shape
+    odd = length % 4 and features % 4 == 0 and features <= (width or features) and side.dtype == torch.float32
+    if not odd or not side.is_cuda or not side.is_contiguous():
+        return product(side, side.transpose(1, 2), width)
+    more = -(-length // 4) * 4
+    found = side.new_zeros(examples, more, more)
+    along = side.as_strided((examples - 1, more, features), side.stride())
+    torch.bmm(along, along.transpose(1, 2), out=found[:-1])
+    torch.mm(side[-1], side[-1].t(), out=found[-1, :length, :length])
+    found[:, length:].zero_()
+    found[:, :, length:].zero_()
+    return found
+
+
 def dot(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """The inner products (B,) of the rows of two tensors (B, ...): sums of runs of numbers, and of these in 64 bits."""
-    flat = (a * b).flatten(1)
-    whole = flat.shape[1] // RUN * RUN
-    found = flat[:, :whole].unflatten(1, (-1, RUN)).sum(2).sum(1, dtype=torch.float64)
-    return found if whole == flat.shape[1] else found + flat[:, whole:].sum(1)
+    """The inner products (B,) of the rows of two tensors (B, ...)."""
+    return added((a * b).flatten(1))
+
+
+def added(rows: torch.Tensor) -> torch.Tensor:
+    """The sums over the last dimension: sums of runs of numbers, and of these in 64 bits."""
+    whole = rows.shape[-1] // RUN * RUN
+    found = rows[..., :whole].unflatten(-1, (-1, RUN)).sum(-1).sum(-1, dtype=torch.float64)
+    return found if whole == rows.shape[-1] else found + rows[..., whole:].sum(-1)

@@ -13,11 +13,11 @@ import torch
 from defocus.learning.gradients.layouts import Regions
 from defocus.learning.gradients.pieces.direct import Direct, Lookup
 from defocus.learning.gradients.pieces.norm_bounds import (
-    TIMES,
     bounded,
     part_width,
     reach,
     rounding,
+    times,
     total_rounding,
     written_margin,
 )
@@ -59,7 +59,7 @@ class Tied(Piece):
         found, most = [], lookup.norms()[few].sum(1) + reach(left[few], right[few])
         for one in few.split(1):
             total = Lookup(self.region, lookup.ids[one], lookup.gradients[one].double(), self._tools).each()
-            found.append(squared_norms(total.add_(product(left[one].transpose(1, 2), right[one], TIMES))))
+            found.append(squared_norms(total.add_(product(left[one].transpose(1, 2), right[one], times(left)))))
         return Rough(torch.cat(found), most, off=totals + written_margin(left.shape[1] + 1, left))
 
     def total(self, factors: torch.Tensor) -> torch.Tensor:
