@@ -143,26 +143,28 @@ def now() -> float:
     return time.perf_counter()
 
 
-def worst(model: nn.Module, loss: Any, batch: Any, gradients: Gradients) -> float:
-    """The largest relative gap of a parameter's sum to that of the loop, of those that are not rounding alone."""
+def gaps(model: nn.Module, loss: Any, batch: Any, gradients: Gradients) -> dict[str, Any]:
+    """The largest relative gaps to the loop: of a parameter's sum, unless that is rounding alone, and of a norm."""
     few = trees.tree_map(lambda leaf: leaf[:4], batch)
     trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
-    found = []
+    found, norms = [], []
     rule = lambda norms: (1 / norms).clamp(max=1)  # noqa: E731 -- one use
     for way in (
-        lambda: gradients.clipped_sum(few, rule),
-        lambda: Looped(model, Losses(loss), (trained,)).add(few, rule),
+        lambda: gradients.clipped_sum(few, rule).norms,
+        lambda: Looped(model, Losses(loss), (trained,)).add(few, rule)[1][0],
     ):
         model.zero_grad()
-        way()
+        norms.append(way())
         found.append({name: p.grad.clone() for name, p in trained.items()})
     model.zero_grad()
     whole = torch.stack([each.norm() for each in found[1].values()]).norm()
-    return max(
-        float((found[0][name] - each).norm() / each.norm())
+    each = {
+        name: float((found[0][name] - each).norm() / each.norm())
         for name, each in found[1].items()
         if each.norm() > 1e-5 * whole
-    )
+    }
+    where = max(each, key=lambda name: each[name])
+    return {"worst_gap": each[where], "worst_at": where, "norm_gap": float((norms[0] / norms[1] - 1).abs().max())}
 
 
 def warmed(step: Callable[[], None]) -> int:
@@ -210,7 +212,7 @@ def measured(name: str, make: Callable[[], nn.Module], loss: Any, batch: Any) ->
     start = now()
     gradients.check(trees.tree_map(lambda leaf: leaf[:2], batch))
     build = now() - start
-    gap = worst(model, loss, batch, gradients)
+    gap = gaps(model, loss, batch, gradients)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     ours, theirs = (
         torch.optim.SGD([p for p in each.parameters() if p.requires_grad], lr=1e-3) for each in (model, plain)
@@ -245,7 +247,7 @@ def measured(name: str, make: Callable[[], nn.Module], loss: Any, batch: Any) ->
     found = {
         "way": gradients.explain().splitlines()[0],
         "build_seconds": build,
-        "worst_gap": gap,
+        **gap,
         "plain_ms": base * 1e3,
         "private_ms": mine * 1e3,
         "ratio": mine / base,

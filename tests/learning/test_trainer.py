@@ -116,8 +116,10 @@ def test_a_batch_passed_over_is_gone_and_one_of_another_run_is_refused(tmp_path:
         if seen == 1:
             with pytest.raises(TrainingEndedError, match="not the batch whose turn it is"):
                 other.step(batch)
+        if seen == 8:
+            run.step(batch)
     assert seen == 8
-    assert run.steps_taken == 8
+    assert run.steps_taken == 1
 
 
 def test_a_budget_already_spent_is_refused_before_anything_is_drawn(tmp_path: Path) -> None:
@@ -613,3 +615,86 @@ def test_a_run_says_whether_its_ledger_covers_it(tmp_path: Path) -> None:
     assert "The ledger does NOT cover it; what is left: " in trainer(tmp_path).explain()
     wide = Ledger.open(tmp_path / "wide.ledger", dataset="wide", unit=rows(), budget=Budget(99, 1e-5))
     assert "The ledger covers it." in trainer(tmp_path, ledger=wide).explain()
+
+
+def test_lazy_layers_are_refused_by_name(tmp_path: Path) -> None:
+    lazy = nn.Sequential(nn.LazyLinear(4), nn.Linear(4, 2))
+    with pytest.raises(UnfitModelError, match=r"0\.weight has no shape yet.*\n?.*To fix: pass a synthetic example"):
+        trainer(tmp_path, model=lazy)
+    lazy(torch.zeros(1, 5))
+    trainer(tmp_path, model=lazy)
+
+
+def test_autocast_around_a_run_is_refused_and_the_batch_can_still_be_taken(tmp_path: Path) -> None:
+    with (
+        torch.autocast("cpu", dtype=torch.bfloat16),
+        pytest.raises(InvalidParameterError, match='precision="bfloat16"'),
+    ):
+        trainer(tmp_path)
+    run = trainer(tmp_path)
+    batch = next(run.batches())
+    with (
+        torch.autocast("cpu", dtype=torch.bfloat16),
+        pytest.raises(InvalidParameterError, match=r"torch\.autocast is on"),
+    ):
+        run.step(batch)
+    run.step(batch)
+    assert run.steps_taken == 1
+
+
+def test_a_loop_that_forgets_to_step_is_told_so_and_counts_no_steps(tmp_path: Path) -> None:
+    run = trainer(tmp_path)
+    before = parameters(run._stepper.model)
+    with pytest.warns(UserWarning, match=r"no step was taken.*run\.step\(batch\)"):
+        for _ in run.batches():
+            pass
+    assert all(torch.equal(*pair) for pair in zip(before, parameters(run._stepper.model), strict=True))
+    assert "0 of 8," in str(run.result())
+    assert "8 batches were passed over without run.step" in str(run.result())
+    assert "0 of 8 steps" in repr(run)
+
+
+def test_steps_that_were_passed_over_are_remembered_by_a_checkpoint(tmp_path: Path) -> None:
+    run = trainer(tmp_path)
+    batches = run.batches()
+    next(batches)
+    run.step(next(batches))
+    run.save(tmp_path / "kept")
+    run.close()
+    again = trainer(tmp_path)
+    again.resume(tmp_path / "kept")
+    assert again.steps_taken == run.steps_taken == 1
+
+
+class Remembering(nn.Module):
+    def __init__(self, rows: torch.Tensor) -> None:
+        super().__init__()
+        self.register_buffer("rows", rows)
+        self.out = nn.Linear(5, 2)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.out(x + (x @ self.rows.T).softmax(1) @ self.rows)
+
+
+@pytest.mark.filterwarnings("ignore:Of a DataLoader")
+def test_a_model_that_holds_the_private_rows_is_refused(tmp_path: Path) -> None:
+    x, y = data()
+    for given in ((x, y), (x.numpy(), y.numpy()), TensorDataset(x, y), DataLoader(TensorDataset(x, y), 16)):
+        with pytest.raises(UnfitModelError, match="holds the training data itself, in the tensor rows"):
+            trainer(tmp_path, model=Remembering(x[:10]), data=given)
+    assert "(buffers, constants, frozen weights) is taken as public" in trainer(tmp_path).explain()
+
+
+def test_a_tensor_of_as_many_rows_as_there_are_examples_is_warned_of(tmp_path: Path) -> None:
+    x, y = data(128)
+    with pytest.warns(UserWarning, match="The tensor rows has as many rows as there are examples"):
+        trainer(tmp_path, model=Remembering(x.clone()), data=(x, y))
+
+
+def test_an_example_whose_target_is_ignored_adds_nothing_and_spoils_nothing(tmp_path: Path) -> None:
+    x, y = data()
+    run = trainer(tmp_path, data=(x, torch.where(x[:, 0] > 0, y, -100)), metrics="private")
+    run.fit(progress=False)
+    assert run.private is not None
+    assert run.private.unusable == 0
+    assert all(bool(torch.isfinite(each).all()) for each in parameters(run._stepper.model))

@@ -67,6 +67,20 @@ class Examples:
             return _moved(trees.tree_map(lambda leaf: leaf[:0], self._form), device)
         return _moved(trees.tree_map(lambda *column: torch.stack(column), *items), device)
 
+    def holds(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor lies in the memory of the examples, as far as they are kept in tensors or arrays."""
+        kept, inside = self._tensors, self._dataset
+        while isinstance(inside, Subset):
+            inside = inside.dataset
+        leaves = trees.tree_leaves([kept, list(vars(inside).values()) if hasattr(inside, "__dict__") else []])
+        mine = tensor.untyped_storage().data_ptr()
+        theirs = (
+            leaf.untyped_storage().data_ptr() if isinstance(leaf, torch.Tensor) else leaf.__array_interface__["data"][0]
+            for leaf in leaves
+            if isinstance(leaf, torch.Tensor | np.ndarray)
+        )
+        return tensor.numel() > 0 and mine in theirs
+
     def _read(self, number: int) -> Batch | None:
         try:
             example: Batch = _fitted(_pair(self._dataset[number]), self._form)

@@ -28,7 +28,7 @@ from torch.nn import Module, Parameter
 
 from defocus.errors import ChangedModelError, UnfitModelError
 
-__all__ = ["ModelGuard", "Snapshot", "held", "version"]
+__all__ = ["ModelGuard", "Snapshot", "held", "tensors_in", "version"]
 
 
 _SMALL = 1 << 20
@@ -95,6 +95,12 @@ def held(model: Module, loss: Any) -> list[Any]:
     """All that a model and its loss hold, in holders that a snapshot looks into."""
     holders = [thing for thing in _reached([*model.modules(), loss]) if isinstance(thing, _HOLDERS)]
     return [each for holder in holders for each in _inside(holder)]
+
+
+def tensors_in(model: Module, loss: Any) -> list[torch.Tensor]:
+    """All tensors that a model and its loss hold, parameters and buffers among them."""
+    found = [*model.parameters(), *_reached([*model.modules(), loss])]
+    return [each for each in found if isinstance(each, torch.Tensor) and each.layout is torch.strided]
 
 
 def version(tensor: torch.Tensor) -> int:

@@ -69,13 +69,16 @@ class TrainingResult:
     """Noisy losses and norms, if they were paid for."""
     clips: tuple[float, ...]
     explanation: str = field(repr=False)
+    passed: int = 0
+    """How many batches were drawn and passed over without a step."""
 
     @property
     def facts(self) -> dict[str, str]:
         """Names and words."""
         plan = self.plan
         facts = plan.facts | {
-            "steps": f"{self.steps} of {plan.steps}, {plan.batch_size:g} of {plan.size} expected in each",
+            "steps": f"{self.steps} of {plan.steps}, {plan.batch_size:g} of {plan.size} expected in each"
+            + (f"; {self.passed} batches were passed over without run.step" if self.passed else ""),
             "cost": self._cost(),
             "clip": f"{math.hypot(*self.clips):.4g}",
         }
@@ -124,7 +127,8 @@ _LONGEST = 400
 _UNPROMISED = (
     "Not promised: sums, sines and logarithms are floats, so neither sensitivity nor noise holds to the last digit;"
     " how long a step takes depends on how many were drawn. run.step computes gradients and lets the optimizer take its"
-    " step: what other code does to the weights with private examples is not covered."
+    " step: what other code does to the weights with private examples is not covered. What the model and the loss hold"
+    " beside what is trained (buffers, constants, frozen weights) is taken as public."
 )
 
 

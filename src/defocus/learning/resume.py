@@ -358,6 +358,7 @@ class State:
     taken: int
     receipt: Receipt | None
     log: Log | None
+    passed: int = 0
 
     def save(self, path: str | Path, more: dict[str, Any]) -> None:
         """Write it, secret as it is, to a file for its owner only. A file that another run wrote is not overwritten."""
@@ -378,6 +379,7 @@ class State:
                 "data": digest_of_data(self.stepper, self.key),
                 "key": self.key,
                 "taken": self.taken,
+                "passed": self.passed,
                 "receipt": None if receipt is None else [receipt.sequence, receipt.hash],
                 "log": None if log is None else [str(log.path), *log.mark],
                 "model": dict(self.stepper.model.state_dict()),
@@ -411,7 +413,7 @@ class State:
             raise CheckpointError(
                 f"The checkpoint {path} does not hold the state of such a run.", fix="pass a file that save() wrote."
             ) from None
-        self.key, self.taken = kept["key"], kept["taken"]
+        self.key, self.taken, self.passed = kept["key"], kept["taken"], kept.get("passed", 0)
         return dict(kept["more"]), dict(kept["tuning"])
 
     def _compare(self, kept: dict[str, Any]) -> None:

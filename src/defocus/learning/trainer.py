@@ -1,6 +1,7 @@
 """DP-SGD that leaves the user's objects alone: a model, a loss, an optimizer, data, a unit and a price."""
 
 import threading
+import warnings
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -8,12 +9,13 @@ from typing import Any, Self, final
 
 import numpy as np
 import torch
+from torch.nn.parameter import is_lazy
 
 from defocus.errors import InvalidParameterError, Number, TrainingEndedError, UnfitModelError, count, probability
 from defocus.learning.accountant import Plan, plan, protected
 from defocus.learning.charge import Payment, paying
 from defocus.learning.clipping import PerLayerClipping, as_clipping
-from defocus.learning.data import Units, examples, tensors_of, without_loader
+from defocus.learning.data import Examples, Units, examples, tensors_of, without_loader
 from defocus.learning.distributed import Ranks, plain
 from defocus.learning.examples import PrivateExamples, said_once
 from defocus.learning.gradients import Gradients
@@ -22,7 +24,7 @@ from defocus.learning.gradients.losses import Loss
 from defocus.learning.ledgers import price
 from defocus.learning.metrics import Metrics, NoisyMetrics, PrivateMetrics, as_metrics
 from defocus.learning.model_check import check_independent, check_sums_are_wide
-from defocus.learning.model_guard import ModelGuard
+from defocus.learning.model_guard import ModelGuard, tensors_in
 from defocus.learning.noise import Correlated, noise_of
 from defocus.learning.result import Progress, Sample, Silent, TrainingResult, explained
 from defocus.learning.resume import State, agreed, check_place, digest_of_run
@@ -37,10 +39,12 @@ from defocus.privacy.units import Adjacency, Unit
 
 __all__ = [
     "Trainer",
+    "checked_memory",
     "checked_number",
     "checked_optimizer",
     "checked_parameters",
     "checked_precision",
+    "checked_precision_here",
     "checked_size",
     "checked_unit",
     "lasting",
@@ -57,6 +61,13 @@ def checked_parameters(model: torch.nn.Module) -> list[str]:
         raise UnfitModelError(
             "The model has no trainable parameter.", fix="set requires_grad of the parameters to be trained."
         )
+    unmade = [name for name, parameter in model.named_parameters() if is_lazy(parameter)]
+    if unmade:
+        raise UnfitModelError(
+            f"The parameter {unmade[0]} has no shape yet: lazy layers get one from their first inputs.",
+            fix="pass a synthetic example through the model before, and make the optimizer then; or name the shape:"
+            " Linear(12, 4) and not LazyLinear(4).",
+        )
     if any(getattr(module, "max_norm", None) is not None for module in model.modules()):
         raise UnfitModelError(
             "An embedding with max_norm= shortens the rows that a batch looks up, frozen or not, and so tells which.",
@@ -72,6 +83,41 @@ def checked_parameters(model: torch.nn.Module) -> list[str]:
     if len({parameter.device for parameter in trainable.values()}) > 1:
         raise UnfitModelError("The trainable parameters are on several devices.", fix="move the model to one device.")
     return list(trainable)
+
+
+def checked_memory(model: torch.nn.Module, loss: object, data: Examples) -> None:
+    """Refuse a model or a loss that holds the private rows themselves; warn of tensors that may be a copy of them.
+
+    Whether numbers are equal is not looked at: a refusal would tell.
+    """
+    checked_precision_here(next(model.parameters()).device)
+    names = {id(each): name for name, each in (*model.named_buffers(), *model.named_parameters())}
+    for tensor in tensors_in(model, loss):
+        name = f"the tensor {names[id(tensor)]}" if id(tensor) in names else "a tensor in an attribute"
+        if data.holds(tensor):
+            raise UnfitModelError(
+                f"The model or the loss holds the training data itself, in {name}: what they hold is taken as public,"
+                " and every example would see all others.",
+                fix="hand rows over as inputs of a batch, and keep public numbers only in the model and the loss.",
+            )
+        if tensor.dim() > 1 and len(tensor) == data.length >= _MANY and not tensor.requires_grad:
+            warnings.warn(
+                f"{name[0].upper()}{name[1:]} has as many rows as there are examples. What a model or a loss holds is"
+                " taken as public: if these are rows of private data, nothing protects them.",
+                stacklevel=4,
+            )
+
+
+_MANY = 100
+
+
+def checked_precision_here(device: torch.device) -> None:
+    """Refuse a precision that was set around the trainer, for which noise has no margin."""
+    if torch.is_autocast_enabled(device.type):
+        raise InvalidParameterError(
+            "torch.autocast is on around the trainer: products would be rounded to fewer bits than noise is made for.",
+            fix='leave torch.autocast out, and pass precision="bfloat16" to the Trainer.',
+        )
 
 
 def checked_optimizer(optimizer: object, model: torch.nn.Module) -> None:
@@ -246,6 +292,8 @@ class Trainer:
     >>> run.close(); home.cleanup()
     """
 
+    _offered: Sample | None
+
     def __init__(
         self,
         model: torch.nn.Module,
@@ -287,6 +335,7 @@ class Trainer:
             unit, ledger = protected(data.unit), data.ledger
             data, users = tensors_of(data)
         listed, unit = examples(data, example, probe), protected(unit)
+        checked_memory(module, loss, listed)
         checked_unit(unit, users)
         units = Units(listed.length, users)
         declared = checked_size(size, units.count, sampling)
@@ -341,15 +390,14 @@ class Trainer:
         about = f"DP-SGD, {self.plan.steps} steps, size {self.plan.size} {told_how}"
         charged: dict[str, Any] = {"budget": budget, "purpose": purpose, "about": about, "who": who}
         self._paid = Payment(place, self.plan, asked, ranks, source(bits), **charged)
-        self._taken = 0
-        self._offered: Sample | None = None
+        self._taken, self._passed, self._offered = 0, 0, None
         self._turn = threading.RLock()
         agreed(self.plan, self._stepper, optimizer)
 
     @property
     def steps_taken(self) -> int:
-        """How many steps the run has taken, of ``plan.steps``."""
-        return self._taken
+        """How many steps the run has taken, of ``plan.steps``; batches that were passed over do not count."""
+        return self._taken - self._passed
 
     @property
     def receipt(self) -> Receipt | None:
@@ -382,6 +430,13 @@ class Trainer:
             yield self._offered
             if self._offered is not None:
                 self._taken, self._offered = self._taken + 1, None
+                self._passed += 1
+        if self._passed == self.plan.steps:
+            warnings.warn(
+                "All batches of the run were drawn, and no step was taken: the model is as it was, and the charge"
+                " stays. Call run.step(batch) for each of run.batches().",
+                stacklevel=2,
+            )
         self._end()
 
     def step(self, batch: Sample) -> None:
@@ -402,6 +457,7 @@ class Trainer:
             raise TrainingEndedError(
                 "This is not the batch whose turn it is.", fix="take batches from run.batches(), each one once."
             )
+        checked_precision_here(next(self._stepper.model.parameters()).device)
         problem = withheld(partial(self._stepper.make, batch.step, batch.units, self._paid.key, self._paid.note))
         if problem is not None:
             raise problem  # from here, where neither examples nor the key are at hand
@@ -447,7 +503,8 @@ class Trainer:
         self._end()
         return TrainingResult(
             plan=self.plan,
-            steps=self._taken,
+            steps=self.steps_taken,
+            passed=self._passed,
             epsilon=self.epsilon(),
             receipt=self._paid.receipt,
             metrics=None if self._stepper.glance is None else self._stepper.glance.copy(),
@@ -481,7 +538,7 @@ class Trainer:
         state = self._state()
         more, tuning = self._paid.resume(state, path)
         self._stepper.gradients = self._tuned(tuning=tuning)  # other ways to add up would round differently
-        self._taken = state.taken
+        self._taken, self._passed = state.taken, state.passed
         self._end()
         return more
 
@@ -513,7 +570,7 @@ class Trainer:
     def __repr__(self) -> str:
         return (
             f"Trainer({type(self._stepper.model).__name__}, {self.plan.unit}, {self.plan.price},"
-            f" {self._taken} of {self.plan.steps} steps)"
+            f" {self.steps_taken} of {self.plan.steps} steps)"
         )
 
     def _end(self) -> None:
@@ -532,6 +589,7 @@ class Trainer:
             run=digest_of_run(self.plan, self._stepper, self._optimizer),
             key=self._paid.key or b"",
             taken=self._taken,
+            passed=self._passed,
             receipt=self._paid.receipt,
             log=self._paid.log,
         )

@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn import functional as F  # noqa: N812 -- its name everywhere
 
 from defocus.errors import DependentExamplesError, UnfitModelError
+from defocus.learning.gradients import Gradients
 from defocus.learning.gradients.graph import CheckedGraph
 from defocus.learning.gradients.losses import Losses
 from defocus.learning.gradients.places import Place, reshaped
@@ -337,6 +338,7 @@ WEIGHTS: dict[str, Callable[[Any, torch.Tensor], torch.Tensor]] = {
     "repeated": lambda m, x: x[..., :3] + m.w[:, :3].mean(0).repeat(len(x), 1, 1),
     "a temperature": lambda m, x: F.linear(x, m.w) * (m.w.norm() / 9).exp(),
     "chosen": lambda m, x: x[..., :3] * m.w[torch.tensor([0, 2, 1]), 0],
+    "moved about": lambda m, x: x[..., :3] + m.w.t()[m.places.view(-1)].view(4, 2, 3).permute(1, 0, 2)[1].contiguous(),
 }
 
 
@@ -344,7 +346,23 @@ WEIGHTS: dict[str, Callable[[Any, torch.Tensor], torch.Tensor]] = {
 def test_weights_that_are_computed_of_parameters_are_right(name: str) -> None:
     torch.manual_seed(0)
     model = Model(lambda m, x: WEIGHTS[name](m, x).tanh().mean(1), w=nn.Parameter(torch.randn(3, 8)))
+    model.register_buffer("places", torch.tensor([[0, 7, 1, 1], [1, 3, 0, 1]]))
     assert_right(model, (torch.randn(EXAMPLES, 4, 8), torch.randint(0, 3, (EXAMPLES,))))
+
+
+def test_an_index_that_is_written_to_between_batches_is_looked_at_again() -> None:
+    torch.manual_seed(0)
+    model = Model(lambda m, x: (x + m.w[m.places]).tanh(), w=nn.Parameter(torch.randn(3)))
+    model.register_buffer("places", torch.tensor([0, 2, 2]))
+    gradients, batch = Gradients(model, nn.CrossEntropyLoss()), (torch.randn(4, 3), torch.tensor([0, 1, 2, 0]))
+    for places in ([0, 2, 2], [0, 2, 2], [1, 1, 0]):
+        model.places.copy_(torch.tensor(places))
+        model.zero_grad()
+        gradients.clipped_sum(batch, torch.ones_like)
+        found = model.w.grad.clone()
+        model.zero_grad()
+        nn.CrossEntropyLoss(reduction="sum")(model(batch[0]), batch[1]).backward()
+        assert torch.allclose(found, model.w.grad, atol=1e-6)
 
 
 def test_places_in_another_shape() -> None:

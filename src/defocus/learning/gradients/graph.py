@@ -17,6 +17,7 @@ from defocus.learning.gradients.places import Op, Place, place_of, rank_of
 from defocus.learning.gradients.tape import Tape
 from defocus.learning.gradients.trace import UnknownUseError, line_of, trace
 from defocus.learning.gradients.uses import Pass, use
+from defocus.learning.model_guard import version
 
 __all__ = ["CheckedGraph"]
 
@@ -39,25 +40,36 @@ class CheckedGraph:
         self.writes = any(node.meta.get("root") == "constant" and Op(node).changes for node in graph.nodes)
         graph.eliminate_dead_code()
         uses: Counter[str] = Counter()
+        self._fixed: list[tuple[torch.Tensor, int]] = []
         self.convolves = False
         for op, trained in meetings(graph):
             uses.update(name for each in trained for name in each.meta["trained"])
             if op.name == "lstm":  # a projection is used at every time
                 uses.update(name for each in trained for name in each.meta["trained"])
             self.convolves |= op.name.startswith("conv")
-            use(self._run, op, [self._moved(op.node, each) for each in trained])
+            moved = [self._moved(op.node, each) for each in trained]
+            use(self._run, Op(op.node), moved)
         self.notes = _take_totals_apart(graph)
+        if graph.owning_module.recomputes:
+            self.notes += ("What torch.utils.checkpoint would compute again is kept in memory; see chunk=.",)
         graph.lint()
         self._module = fx.GraphModule(graph.owning_module, graph)
         self.several = frozenset(name for name, count in uses.items() if count > 1)
+
+    @property
+    def stale(self) -> bool:
+        """Whether constants were written to by which weights are put together."""
+        return any(version(each) != noted for each, noted in self._fixed)
 
     def _moved(self, user: fx.Node, weight: fx.Node) -> fx.Node:
         """A weight that only moves numbers of a parameter about, after noting in each pass where they come from."""
         if weight.op != "call_function" or len(weight.meta["trained"]) != 1:
             return weight
-        places = _places(weight)
+        fixed: list[torch.Tensor] = []
+        places = _places(weight, fixed)
         if places is None:
             return weight
+        self._fixed += [(each, version(each)) for each in fixed]
         (name,) = weight.meta["trained"]
         with weight.graph.inserting_after(weight):
             noted = weight.graph.call_function(self._run.noting(name, places.flatten()), (weight,))
@@ -81,26 +93,28 @@ class CheckedGraph:
 _MOVING = VIEWS | {"index", "index_select", "clone", "_unsafe_view"}
 
 
-def _places(weight: fx.Node) -> torch.Tensor | None:
-    """Of every number of a weight, its place in the parameter; None if anything is computed, or comes from outside."""
+def _places(weight: fx.Node, fixed: list[torch.Tensor]) -> torch.Tensor | None:
+    """Of every number of a weight, its place in the parameter; None if anything is computed, or comes from outside.
+
+    Constants by which numbers are moved are added to ``fixed``.
+    """
     if weight.op == "get_attr":
         found: torch.Tensor = getattr(weight.graph.owning_module, str(weight.target))
+        fixed.append(found)
         return found
     if weight.op == "placeholder":
         shape = weight.meta["shape"][0] if weight.meta.get("trained") else ()
         device = weight.meta["val"].device if shape else None
         return torch.arange(math.prod(shape), device=device).view(shape) if shape else None
-    if weight.op != "call_function" or Op(weight).name not in _MOVING:
+    if weight.op != "call_function" or Op(weight).name not in _MOVING or Op(weight).name == "to":
         return None
-    if Op(weight).name == "to" or (
-        weight.meta["trained"] and Op(weight).first.meta["trained"] != weight.meta["trained"]
-    ):
+    if any(each.meta.get("trained") for each in weight.all_input_nodes if each is not weight.args[0]):
         return None
-    inputs = {each: _places(each) for each in weight.all_input_nodes}
+    inputs = {each: _places(each, fixed) for each in weight.all_input_nodes}
     if any(each is None for each in inputs.values()):
         return None
     args, kwargs = fx.node.map_arg((weight.args, weight.kwargs), lambda node: inputs[node])
-    moved: torch.Tensor = weight.target(*args, **kwargs)  # type: ignore[operator]
+    moved: torch.Tensor = weight.target(*args, **kwargs)
     return moved
 
 

@@ -7,12 +7,11 @@ from typing import Any, TypeAlias, final
 import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812 -- its name everywhere
-from torch.overrides import handle_torch_function, has_torch_function
 from torch.utils import _pytree as trees
 
 from defocus.errors import InvalidParameterError, UnfitModelError
 
-__all__ = ["Loss", "Losses", "losses_alone", "made_of_losses"]
+__all__ = ["Loss", "Losses"]
 
 Loss: TypeAlias = Callable[[Any, Any], torch.Tensor]
 """``loss(output, target)``: a sum or mean of one term for each example, or the vector of these terms."""
@@ -81,7 +80,7 @@ class Losses:
             raise UnfitModelError(f"The loss has shape {tuple(value.shape)} for {size} examples.", fix=_FIX)
         alone = self._alone(output, target)
         if size > 1 and not self._checked:
-            made_of_losses(alone, value)
+            _made_of_losses(alone, value)
             self._checked = True
         return alone
 
@@ -97,23 +96,15 @@ class Losses:
 
     def _alone(self, output: Any, target: Any) -> torch.Tensor:
         """Every example's loss in a batch of its own, all at once."""
-        tensors = [leaf for leaf in trees.tree_leaves((output, target)) if isinstance(leaf, torch.Tensor)]
-        return losses_alone(self.one, tensors, output, target)
-
-
-def losses_alone(one: Loss, tensors: list[torch.Tensor], output: Any, target: Any) -> torch.Tensor:
-    """The loss of each example alone, of tensors whose first dimension counts them; one function for who watches."""
-    if has_torch_function(tensors):
-        seen: torch.Tensor = handle_torch_function(losses_alone, tensors, one, tensors, output, target)
-        return seen
-
-    def alone(output: Any, target: Any) -> torch.Tensor:
         lift = lambda leaf: leaf.unsqueeze(0) if isinstance(leaf, torch.Tensor) else leaf  # noqa: E731 -- one use
-        return one(trees.tree_map(lift, output), trees.tree_map(lift, target))
 
-    mapped = any(isinstance(leaf, torch.Tensor) for leaf in trees.tree_leaves(target))
-    losses: torch.Tensor = torch.vmap(alone, in_dims=(0, 0 if mapped else None), randomness="different")(output, target)
-    return losses
+        def alone(output: Any, target: Any) -> torch.Tensor:
+            return self.one(trees.tree_map(lift, output), trees.tree_map(lift, target))
+
+        mapped = any(isinstance(leaf, torch.Tensor) for leaf in trees.tree_leaves(target))
+        every = torch.vmap(alone, in_dims=(0, 0 if mapped else None), randomness="different")
+        losses: torch.Tensor = every(output, target)
+        return losses
 
 
 def _called(loss: Any) -> Loss:
@@ -179,11 +170,8 @@ def _unlike(output: torch.Tensor, target: torch.Tensor) -> UnfitModelError:
     )
 
 
-def made_of_losses(alone: torch.Tensor, whole: torch.Tensor) -> None:
-    """Refuse a loss that is neither the sum nor the mean of the losses of examples; one function for who watches."""
-    if has_torch_function((alone, whole)):
-        handle_torch_function(made_of_losses, (alone, whole), alone, whole)
-        return
+def _made_of_losses(alone: torch.Tensor, whole: torch.Tensor) -> None:
+    """Refuse a loss that is neither the sum nor the mean of the losses of examples."""
     alone, whole = alone.detach(), whole.detach().reshape(())
     if not bool(torch.isfinite(alone).all()):
         return

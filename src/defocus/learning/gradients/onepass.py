@@ -301,6 +301,8 @@ class OnePass:
     def graph(self, batch: Batch) -> CheckedGraph:
         """The graph for batches of such tensors, traced and checked when they are first seen."""
         key = _key(batch)
+        if any(graph.stale for graph in self._graphs.values()):
+            self.forget()
         if key not in self._graphs:
             self._graphs[key] = CheckedGraph(self._model, self._losses, self._regions.parameters, batch, self._anchor)
         return self._graphs[key]
@@ -308,7 +310,7 @@ class OnePass:
     def follows(self, batch: Batch) -> bool:
         """Whether a batch goes through a graph that was checked and compared, and that leaves nothing anywhere."""
         graph = self._graphs.get(_key(batch)) if self._trusted and size(batch) > 1 else None
-        return graph is not None and not graph.writes
+        return graph is not None and not graph.writes and not graph.stale
 
     def add(
         self, batch: Batch, rule: Rule, meanwhile: Callable[[], bool] = lambda: True

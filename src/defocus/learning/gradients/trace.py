@@ -54,7 +54,8 @@ def trace(model: Module, losses: Losses, parameters: Mapping[str, Parameter], ba
 
     After the losses come tensors that the model or the loss keeps. Its inputs are the parameters by their order, the
     tensors of the batch, and last the number of examples. Of each node, ``meta["shape"]`` tells the shape for each of
-    ``SIZES``, or the shapes if it makes several tensors.
+    ``SIZES``, or the shapes if it makes several tensors. ``recomputes`` of its module says whether something was to be
+    computed again in the backward pass.
     """
     found = []
     for size in SIZES:
@@ -87,7 +88,7 @@ def _traced(model: Module, losses: Losses, parameters: Mapping[str, Parameter], 
             return [found, *(each for each in after if id(each) not in before)]
 
     try:
-        with torch.enable_grad(), _unlogged(), _unaided(), _inside(model) as modules, _Watching(modules):
+        with torch.enable_grad(), _unlogged(), _unaided(), _inside(model) as modules, _Watching(modules) as watching:
             traced = make_fx(whole, tracing_mode="fake", pre_dispatch=True, _allow_non_fake_inputs=True)(weights, made)
     except UnknownUseError:
         raise
@@ -97,7 +98,7 @@ def _traced(model: Module, losses: Losses, parameters: Mapping[str, Parameter], 
             raise LookedError(f"{looked}{_raised_in(error)}") from None
         raise UnknownUseError(f"it ended in a {type(error).__name__}{_raised_in(error)}") from None
     graph = traced.graph
-    graph.owning_module = traced
+    graph.owning_module, traced.recomputes = traced, watching.recomputes
     graph.set_codegen(fx.graph.CodeGen())
     graph.eliminate_dead_code()
     return graph
@@ -126,7 +127,7 @@ class _Watching(TorchFunctionMode):
 
     def __init__(self, modules: list[str]) -> None:
         super().__init__()
-        self._modules = modules
+        self._modules, self.recomputes = modules, False
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -138,8 +139,10 @@ class _Watching(TorchFunctionMode):
             raise LookedError(f"numbers of the batch come to Python{_line_here()}")
         if name in _HOOKS:
             raise UnknownUseError(f"{name} changes gradients{_line_here()}")
-        if torch._C._autograd._top_saved_tensors_default_hooks(True) is not None:  # noqa: SLF001 -- has no other name
-            raise UnknownUseError(f"what is kept for the backward pass is changed, as by checkpointing{_line_here()}")
+        hooks = torch._C._autograd._top_saved_tensors_default_hooks(True)  # noqa: SLF001 -- has no other name
+        if hooks is not None and getattr(hooks[0], "__module__", "") != "torch.utils.checkpoint":
+            raise UnknownUseError(f"what is kept for the backward pass is changed{_line_here()}")
+        self.recomputes |= hooks is not None
         line, graph = f"{self._modules[-1] if self._modules else ''}{_line_here()}", _traced_now()
         last = None if graph is None else _last(graph)
         try:
@@ -147,7 +150,7 @@ class _Watching(TorchFunctionMode):
         except DataDependentOutputException:
             if any(isinstance(each, FakeTensor) and _of_the_batch(each) for each in args):
                 raise LookedError(f"numbers of the batch come to Python{line}") from None
-            raise UnknownUseError(f"a draw decides in Python what is computed{line}") from None
+            raise UnknownUseError(f"a draw or a constant decides in Python what is computed{line}") from None
         finally:
             node = None if graph is None else _last(graph)
             while node is not None and node is not last and "line" not in node.meta:

@@ -92,12 +92,13 @@ class Outer(Piece):
             return self._written(slice(None), total_rounding(left))
         features, width = (rows, columns), self.width
         again = lambda few: bounded([self._written(few, 0.0)])[0]  # noqa: E731 -- one use
-        off = (
-            (rounding(features, width or max(features), left), total_rounding(left)) if self._tools.margins else (0, 0)
-        )
+        squares, totals = 0.0, 0.0
+        if self._tools.margins:
+            squares, totals = rounding(features, width or max(features), left), total_rounding(left)
         if examples * length * length <= _PRODUCTS:
-            return Paired(self._gram(left, width), self._gram(right, width), features, *off, again)
-        return Rough(*self.ghost(width), *off, again)
+            return Paired(self._gram(left, width), self._gram(right, width), features, squares, totals, again)
+        found, most = self.ghost(width)
+        return Rough(found, most, squares, totals, again)
 
     def _written(self, few: slice | torch.Tensor, totals: float) -> Rough:
         left, right = self.left[few], self.right[few]
