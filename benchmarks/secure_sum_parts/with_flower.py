@@ -10,19 +10,20 @@ import sys
 import time
 
 import numpy as np
-from flwr.common import ndarrays_to_parameters
 from flwr.app import ConfigRecord
+from flwr.common import ndarrays_to_parameters
 from flwr.common.secure_aggregation.crypto.shamir import combine_shares, create_shares
 from flwr.common.secure_aggregation.ndarrays_arithmetic import parameters_subtraction
 from flwr.common.secure_aggregation.secaggplus_constants import Key
 from flwr.common.secure_aggregation.secaggplus_utils import pseudo_rand_gen
 
 MEASURED = 2
-mod = importlib.import_module("flwr.client.mod.secure_aggregation.secaggplus_mod")  # a function has its name
+mod = vars(importlib.import_module("flwr.client.mod.secure_aggregation.secaggplus_mod"))
+"""The module, of which a function has the name; its stages are functions of its own."""
 
 
 def main(parties: int, entries: int) -> None:
-    states = [mod.SecAggPlusState() for _ in range(parties)]
+    states = [mod["SecAggPlusState"]() for _ in range(parties)]
     facts = {
         Key.SAMPLE_NUMBER: parties,
         Key.SHARE_NUMBER: parties,
@@ -35,8 +36,8 @@ def main(parties: int, entries: int) -> None:
     start = time.process_time()
     for number, state in enumerate(states):
         state.nid = number + 1
-    keys = {str(state.nid): list(mod._setup(state, ConfigRecord(facts)).values()) for state in states}
-    dealt = {state.nid: mod._share_keys(state, ConfigRecord(keys)) for state in states}
+    keys = {str(state.nid): list(mod["_setup"](state, ConfigRecord(facts)).values()) for state in states}
+    dealt = {state.nid: mod["_share_keys"](state, ConfigRecord(keys)) for state in states}
     sharing = (time.process_time() - start) / parties
     vector = ndarrays_to_parameters([np.linspace(-1, 1, entries)])
     start, sent = time.process_time(), 0
@@ -48,7 +49,7 @@ def main(parties: int, entries: int) -> None:
         ]
         sources, texts = (list(each) for each in zip(*inbox, strict=True))
         given = ConfigRecord({Key.CIPHERTEXT_LIST: texts, Key.SOURCE_LIST: sources})
-        masked = mod._collect_masked_vectors(state, given, 1, vector)
+        masked = mod["_collect_masked_vectors"](state, given, 1, vector)
         sent = sum(len(each) for each in masked[Key.MASKED_PARAMETERS])
     masking = (time.process_time() - start) / MEASURED
     shares = create_shares(states[0].rd_seed, facts[Key.THRESHOLD], parties)
@@ -60,7 +61,7 @@ def main(parties: int, entries: int) -> None:
     unmasking = (time.process_time() - start) / MEASURED * parties
     said = dealt[1]
     sent += sum(map(len, said[Key.CIPHERTEXT_LIST])) + sum(map(len, keys["1"]))
-    print(json.dumps({"party": sharing + masking, "coordinator": unmasking, "bytes": sent}))  # noqa: T201
+    print(json.dumps({"party": sharing + masking, "coordinator": unmasking, "bytes": sent}))
 
 
 main(int(sys.argv[1]), int(sys.argv[2]))

@@ -226,5 +226,6 @@ def test_federations_that_cannot_hold_are_refused(sites: dict[str, Table], how: 
         federation({"a": sites["site 0"], "b": sites["site 0"]})
     with pytest.raises(InvalidParameterError, match="not a table"):
         federation({"a": sites["site 0"], "b": "file.csv"})
-    with pytest.raises(AttributeError, match="To fix"):
-        federation(sites).nothing_like_it()
+    for name in ("nothing_like_it", "synthesise", "close", "ledger"):
+        with pytest.raises(AttributeError, match="To fix"):
+            getattr(federation(sites), name)

@@ -41,6 +41,13 @@ from defocus.tables.sql.query import SqlQuery
 
 __all__ = ["FederatedQuery", "Federation", "federation"]
 
+_STEPS = frozenset(
+    [
+        *("where", "for_purpose", "part", "derive", "rename", "per_person"),
+        *("join", "bound", "group_by", "agg", "sql_query"),
+    ]
+)
+"""What makes a table or a question of a table, and releases nothing."""
 _BITS = 64
 """Sums of tables are exact modulo 2**64, as they are in one table."""
 
@@ -50,8 +57,8 @@ _BITS = 64
 class Federation:
     """Tables of several owners, to be asked as one. Made by :func:`federation`.
 
-    ``where``, ``with_columns``, ``bound``, ``group_by`` and whatever else makes a table or a question of a table does
-    so at every site.
+    ``where``, ``derive``, ``join``, ``per_person``, ``bound``, ``group_by``, ``agg`` and ``sql_query`` are those of a
+    table, at every site.
 
     >>> import tempfile
     >>> import pyarrow as pa
@@ -89,7 +96,7 @@ class Federation:
         return asked.release(epsilon=epsilon, delta=delta, purpose=purpose, who=who)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        if name.startswith("_") or not all(callable(getattr(site, name, None)) for site in self.sites.values()):
+        if name not in _STEPS:
             raise AttributeError(f"A federation has no {name!r}. To fix: ask with sql(…), or with agg(…) as a table.")
 
         def everywhere(*given: Any, **named: Any) -> Any:
