@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from defocus.answers import AnswerColumn, PreviewColumn, Released
 from defocus.answers.columns import brief
-from defocus.mechanisms import Laplace
 from defocus.tables.noise import CellNoise
 from defocus.tables.planner import Plan
 from defocus.tables.power import Design, Law, least
@@ -104,7 +103,7 @@ def _effect(name: str, value: float, ends: tuple[float, float], noise: float, ho
 def _noise(noise: CellNoise, grid: int) -> tuple[_Draw, float]:
     """How to draw the noise of cells as it was drawn, up to their grid, and its variance, in rows."""
     deviation = math.sqrt(noise.variance) / grid
-    if isinstance(noise.mechanism, Laplace):
+    if noise.is_laplace:
         scale = deviation / math.sqrt(2)
         return lambda rng, shape: rng.laplace(0.0, scale, shape), deviation**2
     return lambda rng, shape: rng.normal(0.0, deviation, shape), deviation**2
@@ -192,7 +191,7 @@ class MeanTest(_Test):
         null = 0.5 if self.by is not None else (self.null - split.values[0].bottom) / width
         spent = _upper(noise.law(_squared(split, null), planned.grid))
         scale = math.sqrt(noise.variance / 2) / planned.grid
-        kind = {"laplace": scale} if isinstance(noise.mechanism, Laplace) else {"gaussian": scale * math.sqrt(2)}
+        kind = {"laplace": scale} if noise.is_laplace else {"gaussian": scale * math.sqrt(2)}
         by_size, said = [], []
         for n in SIZES:
             room = spent / n

@@ -66,6 +66,22 @@ class Keys:
         """Whether some key is NULL."""
         return any(column.null_count for column in self.table.columns)
 
+    @property
+    def words(self) -> str:
+        """The groups, in words."""
+        return f"{self.number} groups"
+
+    @property
+    def rule(self) -> str | None:
+        """What happens to rows of other groups; None where there is one group of all rows."""
+        named = f"the {self.number} groups were named beforehand; rows of others are left out"
+        return named if self.table.num_columns else None
+
+    @property
+    def facts(self) -> str:
+        """The same text for the same keys."""
+        return repr(self.table.to_pydict())
+
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,6 +101,16 @@ class StoredKeys:
     number = 1 << 40
     """More than one person can have; how many there are is counted only where that matters."""
     nullable = False
+
+    @property
+    def words(self) -> str:
+        """The groups, in words."""
+        return f"groups of {self.description}"
+
+    @property
+    def rule(self) -> str:
+        """What happens to rows of other groups."""
+        return f"the groups were named beforehand, in {self.description}; rows of others are left out"
 
     def counted(self) -> int:
         """How many keys there are, which is public."""

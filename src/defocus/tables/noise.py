@@ -129,6 +129,11 @@ class CellNoise:
         return self.mechanism.mechanism if isinstance(self.mechanism, NoiseShare) else self.mechanism
 
     @property
+    def is_laplace(self) -> bool:
+        """Whether it is Laplace noise, for a pure budget."""
+        return isinstance(self.mechanism, Laplace)
+
+    @property
     def width(self) -> float:
         """How many standard errors hold 95 % of any linear combination of cells.
 

@@ -378,7 +378,7 @@ class Query:
         if self.layout is not None:  # there may be millions of keys
             keys = self.layout.digest()
         elif known is not None:
-            keys = known.facts if isinstance(known, StoredKeys) else repr(known.table.to_pydict())
+            keys = known.facts
         read = tuple(each for each in (self.reading, self.sets) if each is not None)
         return repr((self.rows.facts(), words, self.by, keys, self.bound, self.arrangement.aggregates, *read))
 
@@ -418,10 +418,8 @@ class Query:
         ]
         if keys is None and plan.selection is not None:
             said.append(Rule(_shown(rows, plan.selection), Effect.TOLD))
-        elif isinstance(keys, StoredKeys):
-            said.append(f"the groups were named beforehand, in {keys.description}; rows of others are left out")
-        elif keys is not None and keys.table.num_columns:
-            said.append(f"the {keys.number} groups were named beforehand; rows of others are left out")
+        elif keys is not None and keys.rule is not None:
+            said.append(keys.rule)
         if self.sets is not None:
             said += self.sets.rules()
         if self.bias is not None:

@@ -552,13 +552,7 @@ class Grouped:
         return self.top(column, 1, keys=keys, counts=counts)
 
     def __repr__(self) -> str:
-        groups = "groups to be found"
-        if self.keys is not None:
-            groups = (
-                f"groups of {self.keys.description}"
-                if isinstance(self.keys, StoredKeys)
-                else f"{self.keys.number} groups"
-            )
+        groups = "groups to be found" if self.keys is None else self.keys.words
         return f"Grouped({self.table.name!r} by {', '.join(self.by)}: {groups})"
 
     def _repr_html_(self) -> str:
