@@ -228,6 +228,7 @@ PUBLIC: Mapping[str, str] = {
     "synthesis.Generator": _RELEASED,
     "synthesis.PeopleGenerator": _RELEASED,
     "synthesis.Combined": _RELEASED,
+    "synthesis.Comparison": "exact, for whoever holds the private rows, and says so; nothing is released",
     "synthesis.Synthesiser.preview": _FACTS,
     "tables.Examples": "made by Table.examples of public facts",
     "tables.Grouped": "made by Table.group_by of public facts",
