@@ -530,7 +530,7 @@ def machine() -> Iterator[None]:
         # Which data it is is hidden by a random salt; with the salt held, it would tell, so it is held as well.
         undo.enter_context(mock.patch("defocus.ledger.declarations.commitment", return_value="salt:held"))
         for engine in (DuckDbEngine, PostgreSqlEngine, SparkEngine):
-            for name in ("run", "publish", "canonical", "kept", "schema"):
+            for name in ("run", "written", "_statement", "publish", "canonical", "kept", "schema"):
                 if name in engine.__dict__:
                     undo.enter_context(mock.patch.object(engine, name, _counted(engine, name)))
         undo.enter_context(mock.patch.object(Ledger, "charge", _charging(Ledger.charge)))
@@ -543,10 +543,10 @@ def _counted(engine: type, name: str) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def run(self: Any, *given: Any, **named: Any) -> Any:
+        found = original(self, *given, **named)
         if _TAPE:
-            text = given[0].sql() if name == "run" else ""
-            _TAPE[-1].statements.append(f"{name} {text}")
-        return original(self, *given, **named)
+            _TAPE[-1].statements.append(f"{name} {found if name in {'written', '_statement'} else ''}")
+        return found
 
     return run
 

@@ -77,7 +77,7 @@ class PostgresqlSchema(Place):
             max_overflow=-1,
             hide_parameters=True,
             # Prepared statements belong to a session, which a pooler may swap between two transactions.
-            connect_args={"connect_timeout": max(2, math.ceil(self.timeout)), "prepare_threshold": None},
+            connect_args={"connect_timeout": max(10, math.ceil(self.timeout)), "prepare_threshold": None},
         )
 
     def missing(self) -> bool:
