@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,12 @@ import pytest
 from tests.server.making import Served, approve, finished, hospital, person, serving, working
 
 import defocus as dp
+from defocus.answers.tables import PAGE
 from defocus.cli import main
 from defocus.errors import DefocusError, NotDeclaredError, NotFoundError, ServerError
 from defocus.publication import evaluation_page, release_report
 from defocus.server.client import RemoteTable
+from defocus.server.pages.translations import translated
 from defocus.server.questions import KINDS, MODELS, Model, Question
 from defocus.server.requests import Desk
 from defocus.server.roles import ADMINISTRATOR, PUBLIC, Role
@@ -229,3 +232,44 @@ def test_a_graph_is_declared_for_persons_only(tmp_path: Path) -> None:
     with pytest.raises(NotDeclaredError):
         desk.preview(ana, "visits", {**QUESTIONS["synthesis"], "delta": None})
     desk.close()
+
+
+ENGLISH = re.compile(r"[A-Za-z]{2,}(?:,? [A-Za-z]{2,}){2,}")
+SPOKEN = {
+    **QUESTIONS,
+    "statistics": {
+        "aggregates": {
+            "m": {"function": "mean", "column": "days"},
+            "s": {"function": "sum", "column": "days"},
+            "p": {"function": "count_units"},
+            "q": {"function": "median", "column": "days"},
+            "v": {"function": "std", "column": "days"},
+        },
+        "filter": ["days > 3"],
+        "group_by": ["ward"],
+        "epsilon": 1,
+    },
+    "found": {
+        "aggregates": {"n": {"function": "count"}},
+        "group_by": "name",
+        "keys": None,
+        "epsilon": 1,
+        "delta": 1e-7,
+    },
+}
+
+
+@pytest.mark.parametrize("name", SPOKEN)
+def test_every_sentence_about_an_answer_is_chinese_on_a_chinese_page(open_desk: Desk, name: str) -> None:
+    desk, ana = open_desk, person(open_desk, Role.ANALYST)
+    desk.datasets.set_policy(ADMINISTRATOR, "visits", automatic=5, automatic_delta=1e-6, why="a test")
+    said = [str(rule) for rule in desk.preview(ana, "visits", SPOKEN[name]).answer.rules]
+    asked = desk.submit(ana, "visits", SPOKEN[name], "planning", "beds", f"in Chinese: {name}")
+    with working(desk):
+        assert finished(desk, ana, asked.id).state == "released"
+    answer = desk.answer(ana, asked.id)
+    said += [note for note in answer.cells_and_notes(PAGE)[1] if note != answer.question]
+    topics = answer.sentences()
+    said += [line for topic, lines in topics.items() if topic != "question" for line in lines] + list(topics)
+    left = [text for text in said if ENGLISH.search(translated(text, "zh").partition("事件：")[0])]
+    assert left == []

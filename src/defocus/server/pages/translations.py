@@ -5,7 +5,7 @@ English texts are the keys. What has no translation stays English: names, questi
 
 import json
 import re
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 __all__ = ["LANGUAGES", "texts", "translated"]
@@ -32,8 +32,30 @@ def translated(text: str, language: str, **parts: object) -> str:
     >>> translated("no such text", "zh")
     'no such text'
     """
-    known, forms = texts(language)
+    known, _ = texts(language)
     found = known.get(text)
     if found is None:
-        found = next((form.sub(made, text) for form, made in forms if form.fullmatch(text)), text)
+        found = _spoken(text, language)
     return found % parts if parts else found
+
+
+@lru_cache(4096)
+def _spoken(text: str, language: str) -> str:
+    """A sentence by its form; else its clauses one by one, and what stands behind a name and a colon."""
+    known, forms = texts(language)
+    for form, made in forms:
+        matched = form.fullmatch(text)
+        if matched is not None:
+            for place, part in enumerate(matched.groups(), 1):
+                made = made.replace(f"\\{place}", _clause(part or "", language))  # noqa: PLW2901  # it is filled in
+            return made
+    if "; " in text:
+        clauses = text.split("; ")
+        spoken = [known.get(part) or _spoken(part, language) for part in clauses]
+        return text if spoken == clauses else "；".join(spoken)  # words of people stay as they are
+    name, colon, rest = text.partition(": ")
+    return f"{name}：{_clause(rest, language)}" if colon and _clause(rest, language) != rest else text
+
+
+def _clause(text: str, language: str) -> str:
+    return texts(language)[0].get(text) or (_spoken(text, language) if " " in text else text)
