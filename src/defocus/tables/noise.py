@@ -131,7 +131,7 @@ class CellNoise:
     @property
     def is_laplace(self) -> bool:
         """Whether it is Laplace noise, for a pure budget."""
-        return isinstance(self.mechanism, Laplace)
+        return isinstance(self.law_of, Laplace)
 
     @property
     def width(self) -> float:
@@ -139,7 +139,7 @@ class CellNoise:
 
         For Laplace noise ln(20)/√2 = 2.118, which is right for one cell; several are closer to a normal law: 1.960.
         """
-        return 2.1183 if isinstance(self.law_of, Laplace) else 1.96
+        return 2.1183 if self.is_laplace else 1.96
 
     @property
     def words(self) -> str:
@@ -147,7 +147,7 @@ class CellNoise:
         if self.mechanism is None:
             return "no noise, since the number of rows is public,"
         shared = f" in {self.mechanism.parties} shares" if isinstance(self.mechanism, NoiseShare) else ""
-        return f"discrete {'Laplace' if isinstance(self.law_of, Laplace) else 'Gaussian'} noise{shared}"
+        return f"discrete {'Laplace' if self.is_laplace else 'Gaussian'} noise{shared}"
 
     def law(self, coefficients: npt.NDArray[np.float64], grid: int) -> Law:
         """The law of the noise in the cells multiplied with these coefficients, in rows."""
@@ -182,7 +182,7 @@ class CellNoise:
         """
         if cells == 2:
             measured, solution, shares = [[0, 1]], [[-1.0], [1.0]], [1.0, 0.0]
-        elif cells == 3 and isinstance(self.law_of, Laplace):
+        elif cells == 3 and self.is_laplace:
             measured, solution, shares = (
                 [[-1, 1, 0], [0, 0, 1]],
                 [[-0.5, -0.5], [0.5, -0.5], [0.0, 1.0]],
