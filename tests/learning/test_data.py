@@ -18,7 +18,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, TensorDataset, WeightedRandomSampler
 
 from defocus.errors import UnaccountedSamplingError, UnfitDataError
-from defocus.learning.data import Units, examples, without_loader
+from defocus.learning.data import Collated, Units, examples, without_loader
 
 X = torch.arange(12.0).view(6, 2)
 Y = torch.arange(6)
@@ -151,7 +151,6 @@ ODD: dict[str, Any] = {
     "a mapping": {"x": torch.zeros(2), "y": 0},
     "a mapping in it": ({"x": torch.zeros(2)}, 0),
     "nested lists": ([[1.0], [2.0, 3.0]], 0),
-    "a list of numbers": ([1.0, 2.0], 0),
     "a list of itself": recursive,
     "a generator": lambda: (each for each in (torch.zeros(2), 0)),
     "a generator in it": lambda: ((each for each in (1.0, 2.0)), 0),
@@ -331,3 +330,44 @@ def test_equal_numbers_are_one_user_however_they_are_written() -> None:
 def test_users_that_are_no_list_of_names_are_refused(users: Any) -> None:
     with pytest.raises(UnfitDataError, match="users="):
         Units(6, users)
+
+
+class Tokens:
+    """As a tokenizer makes them: dicts of lists, and one of another length."""
+
+    def __len__(self) -> int:
+        return 3
+
+    def __getitem__(self, i: int) -> dict[str, Any]:
+        return {"input_ids": [i, i + 1] if i < 2 else [i], "attention_mask": [1, 1], "labels": i % 2}
+
+
+TOKENS = {"input_ids": [0, 0], "attention_mask": [0, 0], "labels": 0}
+
+
+def test_items_may_be_dicts_of_lists_with_labels_and_what_has_another_length_is_left_out() -> None:
+    made = examples(Tokens(), TOKENS)
+    inputs, targets = made.take(np.arange(3))
+    assert inputs["input_ids"].tolist() == [[0, 1], [1, 2]]
+    assert set(inputs) == {"input_ids", "attention_mask"}
+    assert targets.tolist() == [0, 1]
+    with pytest.raises(UnfitDataError, match="nothing tells what is the target"):
+        examples(Tokens(), {**TOKENS, "label": 1})
+
+
+def test_a_collator_is_applied_to_every_example_by_itself() -> None:
+    seen: list[int] = []
+
+    def padded(items: list[dict[str, Any]]) -> dict[str, Any]:
+        seen.append(len(items))
+        rows = [(item["input_ids"] + [0, 0])[:2] for item in items]
+        return {"input_ids": torch.tensor(rows), "labels": torch.tensor([item["labels"] for item in items])}
+
+    with pytest.warns(UserWarning, match="collate_fn are taken"):
+        data, batch = without_loader(DataLoader(Tokens(), batch_size=2, collate_fn=padded))
+    assert isinstance(data, Collated)
+    assert batch == 2
+    inputs, targets = examples(data, {"input_ids": [0, 0], "labels": 0}).take(np.arange(3))
+    assert inputs["input_ids"].tolist() == [[0, 1], [1, 2], [2, 0]]
+    assert targets.tolist() == [0, 1, 0]
+    assert set(seen) == {1}

@@ -1,6 +1,7 @@
 """Whole runs: charged once, stopped at the budget, and the user's objects left alone."""
 
 import copy
+import dataclasses
 import math
 import threading
 import time
@@ -224,12 +225,21 @@ def test_of_a_plain_loader_the_dataset_and_the_batch_size_are_taken(tmp_path: Pa
     with pytest.warns(UserWarning, match="drawn by the trainer"):
         assert trainer(tmp_path, data=DataLoader(examples, batch_size=8), batch_size=16).plan.batch_size == 16
     for loader in (
-        DataLoader(examples, batch_size=8, collate_fn=list),
         DataLoader(examples, batch_sampler=[[0, 1], [2]]),
         DataLoader(examples, batch_size=None),
     ):
         with pytest.raises(UnaccountedSamplingError, match="rule of its own"):
             trainer(tmp_path, data=loader)
+
+
+def test_loops_of_others_can_carry_batches(tmp_path: Path) -> None:
+    """Lightning copies dataclasses and moves their fields to a device, and Accelerate calls ``to``."""
+    run = trainer(tmp_path)
+    for batch in run.batches():
+        assert not dataclasses.is_dataclass(batch)
+        assert not hasattr(batch, "to")
+        run.step(batch)
+    assert run.steps_taken == run.plan.steps
 
 
 def test_the_users_objects_stay_theirs(tmp_path: Path) -> None:
@@ -698,3 +708,37 @@ def test_an_example_whose_target_is_ignored_adds_nothing_and_spoils_nothing(tmp_
     assert run.private is not None
     assert run.private.unusable == 0
     assert all(bool(torch.isfinite(each).all()) for each in parameters(run._stepper.model))
+
+
+def test_a_scratch_run_charges_nothing_that_lasts_and_says_so(tmp_path: Path) -> None:
+    def run(**more: Any) -> Trainer:
+        net = model()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        given: dict[str, Any] = {"unit": rows(), "epsilon": 8, "steps": 2, "batch_size": 8}
+        return Trainer(net, nn.CrossEntropyLoss(), optimizer, more.pop("data", data()), **given, **more)
+
+    for _ in range(2):  # as often as one likes
+        tried = run(scratch="random numbers")
+        assert "made up (random numbers)" in tried.explain()
+        assert repr(tried).endswith("scratch)")
+        result = tried.fit(progress=False)
+        assert result.steps == 2
+        assert "nothing is promised" in result.explanation
+    with pytest.raises(InvalidParameterError, match="no ledger that lasts"):
+        run(scratch="public", ledger=tmp_path / "a.ledger")
+    with pytest.raises(InvalidParameterError, match="says why"):
+        run(scratch=" ")
+    path = tmp_path / "x.npy"
+    np.save(path, data()[0].numpy())
+    mapped = (np.load(path, mmap_mode="r"), data()[1].numpy())
+    run(data=mapped).fit(progress=False)
+    with pytest.raises(InvalidParameterError, match="has a ledger, so it is private"):
+        run(data=mapped, scratch="surely public")
+
+
+def test_a_second_run_that_does_not_fit_is_told_how_to_try_things_out(tmp_path: Path) -> None:
+    run = trainer(tmp_path, epsilon=BUDGET.epsilon, delta=BUDGET.delta)
+    run.fit(progress=False)
+    with pytest.raises(BudgetExceededError) as caught:
+        trainer(tmp_path).fit(progress=False)
+    assert "scratch=" in caught.value.fix

@@ -6,7 +6,7 @@ from typing import Any, final
 
 import torch
 
-from defocus.errors import CheckpointError
+from defocus.errors import BudgetExceededError, CheckpointError
 from defocus.learning.accountant import Plan, plan
 from defocus.learning.distributed import Ranks
 from defocus.learning.ledgers import charge_run, delta_of, ledger_of, place_of, total_of
@@ -160,15 +160,19 @@ class Payment:
         if self._ledger is None:
             return None
         check_folder(self._ledger)  # where steps will be noted: what is wrong with it costs nothing
-        return charge_run(
-            self._plan.event,
-            ledger=self._ledger,
-            price=self._plan.price,
-            purpose=self._purpose,
-            question=self._about,
-            who=self._who,
-            replan=self._replan,
-        )
+        try:
+            return charge_run(
+                self._plan.event,
+                ledger=self._ledger,
+                price=self._plan.price,
+                purpose=self._purpose,
+                question=self._about,
+                who=self._who,
+                replan=self._replan,
+            )
+        except BudgetExceededError as refused:
+            refused.fix += " To try a script, run it on public or made-up data with scratch=, which charges nothing."
+            raise
 
     def _replan(self, delta: float | None) -> Event:
         if delta is None:

@@ -1,7 +1,7 @@
 """The private data of a run: examples that can be taken by their numbers, each of one unit."""
 
 import warnings
-from collections.abc import Mapping, Sized
+from collections.abc import Callable, Mapping, Sized
 from typing import Any, final
 
 import numpy as np
@@ -27,11 +27,12 @@ from defocus.learning.gradients.layouts import Batch
 from defocus.mechanisms.grid import read_column
 from defocus.noise.ranges import Integers
 
-__all__ = ["Examples", "Units", "Weights", "examples", "tensors_of", "without_loader"]
+__all__ = ["Collated", "Examples", "Units", "Weights", "examples", "tensors_of", "without_loader"]
 
 Weights = npt.NDArray[np.float64]
 """How much each example counts."""
 
+_LABELS = ("labels", "label")
 _FIX = "pass (inputs, targets), tensors or arrays with one example in each row, or a torch Dataset with a length."
 
 
@@ -123,28 +124,61 @@ class Units:
 def without_loader(data: Any) -> tuple[Any, int | None]:
     """The dataset and the batch size of a DataLoader; other data as it is.
 
-    A loader whose batches are not all alike (weights, parts, a collate_fn) is refused: the trainer draws its own.
+    A loader whose batches are not all alike (weights, parts) is refused: the trainer draws its own. A ``collate_fn`` is
+    applied to every example by itself, so that no example decides how others are padded.
     """
     if not isinstance(data, DataLoader):
         return data, None
     plain = type(data.sampler) in {RandomSampler, SequentialSampler} and type(data.batch_sampler) is BatchSampler
-    if not plain or data.collate_fn is not default_collate:
+    if not plain:
         kind = type(data.sampler).__name__
         raise UnaccountedSamplingError(
             f"A DataLoader with a {kind} or a rule of its own for batches draws other ones than would be charged.",
             fix="pass its dataset, data=loader.dataset; batches are drawn by sampling= and batch_size=.",
         )
     warnings.warn(
-        "Of a DataLoader the dataset and the batch size are taken. Batches are drawn by the trainer, with sampling=, so"
-        " that what is charged is what ran.",
+        "Of a DataLoader the dataset, the batch size and the collate_fn are taken. Batches are drawn by the trainer,"
+        " with sampling=, so that what is charged is what ran; workers are not used.",
         UserWarning,
         stacklevel=3,
     )
-    return data.dataset, data.batch_size
+    plainly = data.collate_fn is default_collate
+    return data.dataset if plainly else Collated(data.dataset, data.collate_fn), data.batch_size
+
+
+@final
+class Collated:
+    """Items of a dataset as a collator makes them, each by itself: a batch of one, without its first axis.
+
+    Guarantee:
+        What is made of an item depends on that item alone. A collator that pads must pad to a public length, as the
+        declared form of an example has it: what comes out in another shape is left out.
+
+    >>> Collated([[1, 2], [3]], lambda items: torch.tensor([(item + [0, 0])[:2] for item in items]))[1]
+    tensor([3, 0])
+    """
+
+    __slots__ = ("_collate", "dataset")
+
+    def __init__(self, dataset: Any, collate: Callable[[list[Any]], Any]) -> None:
+        self.dataset, self._collate = dataset, collate
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitem__(self, number: int) -> Any:
+        return trees.tree_map(lambda leaf: leaf[0], _parts(self._collate([self.dataset[number]])))
+
+
+def _parts(batch: Any) -> Any:
+    """What a collator made, with mappings of any class (BatchEncoding, UserDict) as plain dicts."""
+    return dict(batch) if isinstance(batch, Mapping) else batch
 
 
 def examples(data: object, example: object = None, probe: Batch | None = None) -> Examples:
     """Private data in one of its forms: (inputs, targets), or a torch Dataset of known length.
+
+    Items may be tuples, of which the last part is the target, or dicts with a target called ``labels`` or ``label``.
 
     The form of an example is public: arrays have one, and that of the items of a Dataset is declared, by one that is
     made up or by a probe. No item is read to find out: that one would decide what becomes of all the others.
@@ -202,6 +236,8 @@ def tensors_of(table: PrivateExamples) -> tuple[tuple[torch.Tensor, torch.Tensor
 def _declared(data: Any, example: object, probe: Batch | None) -> Batch:
     """The form of the items of a dataset."""
     if example is not None:
+        if isinstance(example, Mapping):
+            example = {name: np.asarray(part) if isinstance(part, list) else part for name, part in example.items()}
         return _zeros(trees.tree_map(lambda leaf: _plain(leaf)[None], _pair(example)))
     if probe is not None:
         return _zeros(trees.tree_map(_plain, tuple(probe)))
@@ -251,7 +287,7 @@ def _zeros(batch: Batch) -> Batch:
 def _fitted(item: Any, form: Any) -> Any:
     """An item in the declared form, or an error."""
     if isinstance(form, torch.Tensor):
-        leaf = _plain(item)
+        leaf = _plain(np.asarray(item) if isinstance(item, list) else item)  # lists of numbers, as tokenizers give
         if leaf.shape != form.shape[1:] or not torch.can_cast(leaf.dtype, form.dtype):
             raise _unlike()
         return leaf.to(form.device, form.dtype, copy=True)  # the dataset may use its memory again for the next item
@@ -288,12 +324,16 @@ def _unlike() -> UnfitDataError:
 
 
 def _pair(item: Any) -> Batch:
-    """Inputs and targets of an item: the last part is the target."""
-    if isinstance(item, dict):
-        raise UnfitDataError(
-            "An item of the data is a dict, of which nothing tells what is the target.",
-            fix="return (input, target); the input may be a dict of the arguments of the model.",
-        )
+    """Inputs and targets of an item: the last part of a tuple, and what is called a label in a dict, is the target."""
+    if isinstance(item, Mapping):
+        found = [name for name in _LABELS if name in item]
+        if len(found) != 1:
+            raise UnfitDataError(
+                "An item of the data is a dict, of which nothing tells what is the target.",
+                fix="call it labels or label, one of them; or return (input, target), where the input may be a dict of"
+                " the arguments of the model.",
+            )
+        return {name: part for name, part in item.items() if name != found[0]}, item[found[0]]
     if not isinstance(item, tuple | list) or len(item) < 2:
         raise UnfitDataError("An item of the data is not a pair of an input and a target.", fix=_FIX)
     *inputs, target = item

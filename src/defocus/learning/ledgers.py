@@ -1,12 +1,16 @@
 """Which ledger pays for a fit or a run, how it is charged, and the price of one fit; without PyTorch."""
 
 import os
+import shutil
+import tempfile
+import weakref
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from defocus.errors import BudgetExceededError, InvalidParameterError, NotDeclaredError
+from defocus.learning.examples import PrivateExamples
 from defocus.ledger import Ledger, Receipt
 from defocus.ledger.creation import beside, exists
 from defocus.privacy.budgets import Budget
@@ -15,7 +19,12 @@ from defocus.privacy.events import Event
 from defocus.privacy.units import Unit, rows
 from defocus.release.charge import charge
 
-__all__ = ["charge_run", "delta_of", "ledger_of", "place_of", "price", "total_of"]
+__all__ = ["SCRATCH", "charge_run", "delta_of", "ledger_of", "place_of", "price", "scratched", "total_of"]
+
+SCRATCH = (
+    "A scratch run: the data was said to be public or made up ({why}). Nothing is charged to a ledger that lasts, and"
+    " nothing is promised to anyone in the data."
+)
 
 _CUSTOMARY = 1e-6
 
@@ -68,6 +77,36 @@ def place_of(ledger: Any, data: Any, unit: Unit | None) -> Ledger | str | Path:
         "This data is in memory and has no place of its own, so nobody knows where its ledger is.",
         fix='pass ledger="visits.ledger", the same each time, or the budget would start anew.',
     )
+
+
+def scratched(
+    why: object, data: Any, unit: Unit | None, *, ledger: Any, budget: Any, run: object
+) -> tuple[str | None, Any]:
+    """The reason of a scratch ``run``, and the place of a ledger for it, in a folder that lasts as long as the run.
+
+    Other runs have no reason, and their ledger. Data that a ledger protects is refused: a table, and a file or folder
+    with a ledger beside it.
+    """
+    if why is None:
+        return None, ledger
+    if not isinstance(why, str) or not why.strip():
+        raise InvalidParameterError(
+            "scratch= says why the data may be used freely.", fix='pass for example scratch="random numbers".'
+        )
+    if ledger is not None or budget is not None:
+        raise InvalidParameterError(
+            "A scratch run has no ledger that lasts and no budget.", fix="leave ledger= and budget= out with scratch=."
+        )
+    source = _source(data)
+    place = None if source is None else beside(source, unit=unit, budget=Budget(1))
+    if isinstance(data, PrivateExamples) or (place is not None and exists(place)):
+        raise InvalidParameterError(
+            "This data has a ledger, so it is private, and no run on it is a scratch run.",
+            fix="try things out on made-up data of the same form: for example torch.randn of the same shape.",
+        )
+    folder = tempfile.mkdtemp(prefix="defocus-scratch-")
+    weakref.finalize(run, shutil.rmtree, folder, ignore_errors=True)
+    return why.strip(), Path(folder, "scratch.ledger")
 
 
 def ledger_of(place: Ledger | str | Path, *, unit: Unit | None, budget: Budget | None, new: Budget | None) -> Ledger:

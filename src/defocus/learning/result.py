@@ -25,14 +25,20 @@ __all__ = ["Progress", "Sample", "Silent", "TrainingResult", "explained"]
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """The units drawn for one step. Private: which they are, and how many."""
+    """The units drawn for one step. Private: which they are, and how many.
 
-    step: int
-    units: Integers = field(repr=False)
-    _data: Examples = field(repr=False)
-    _owners: Units = field(repr=False)
+    No dataclass, which loops of others (Lightning, Accelerate) would take apart, copy and move to a device: the run
+    knows its batch by identity.
+    """
+
+    __slots__ = ("_data", "_owners", "step", "units")
+
+    def __init__(self, step: int, units: Integers, data: Examples, owned: Units) -> None:
+        self.step, self.units, self._data, self._owners = step, units, data, owned
+
+    def __repr__(self) -> str:
+        return f"Sample(step={self.step})"
 
     def load(self) -> Any:
         """The inputs and targets of the batch: *private*, for the data's owner only."""

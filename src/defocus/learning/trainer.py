@@ -21,7 +21,7 @@ from defocus.learning.examples import PrivateExamples, said_once
 from defocus.learning.gradients import Gradients
 from defocus.learning.gradients.layouts import Batch
 from defocus.learning.gradients.losses import Loss
-from defocus.learning.ledgers import price
+from defocus.learning.ledgers import SCRATCH, price, scratched
 from defocus.learning.metrics import Metrics, NoisyMetrics, PrivateMetrics, as_metrics
 from defocus.learning.model_check import check_independent, check_sums_are_wide
 from defocus.learning.model_guard import ModelGuard, tensors_in
@@ -257,6 +257,8 @@ class Trainer:
         ledger: what is charged: an open ledger or the place of one. By default it lies beside the data, if that has a
             place: a Dataset of a folder, or arrays that are mapped from a file.
         budget: the total of the ledger, with which it is made if it does not exist; the price of the run by default.
+        scratch: to try things out: why the data may be used freely, as it is public or made up. Nothing is charged to a
+            ledger that lasts, and the run says that it promises nothing to anyone.
         users: for ``unit=user(…)``, the user of each example. A user's examples are clipped one by one and averaged;
             those without a user (None, NaN) are left out.
         size: the public number of units, if that of the data is not public.
@@ -312,6 +314,7 @@ class Trainer:
         steps: int | None = None,
         ledger: Ledger | str | Path | None = None,
         budget: Budget | None = None,
+        scratch: str | None = None,
         users: Any = None,
         size: int | None = None,
         sampling: str = "poisson",
@@ -345,6 +348,7 @@ class Trainer:
             clipping = clipping.grouped(names)
         shown = as_metrics(metrics)
         ranks = Ranks()
+        tried, ledger = scratched(scratch, data, unit, ledger=ledger, budget=budget, run=self)
         place, usual = paying(ranks, ledger, data, unit=unit, budget=budget, size=declared)
         checked_number(unit, place, sampling)
         told = usual if delta is None else probability("delta", delta, one=False)
@@ -385,9 +389,9 @@ class Trainer:
             else None,
             private=PrivateMetrics() if shown == "private" else None,
         )
-        self._optimizer, self._declared = optimizer, size is not None
-        told_how = "declared" if self._declared else "taken as public"
-        about = f"DP-SGD, {self.plan.steps} steps, size {self.plan.size} {told_how}"
+        self._optimizer, self._declared, self._scratch = optimizer, size is not None, tried
+        known = "declared" if self._declared else "taken as public"
+        about = f"DP-SGD, {self.plan.steps} steps, size {self.plan.size} {known}"
         charged: dict[str, Any] = {"budget": budget, "purpose": purpose, "about": about, "who": who}
         self._paid = Payment(place, self.plan, asked, ranks, source(bits), **charged)
         self._taken, self._passed, self._offered = 0, 0, None
@@ -555,7 +559,8 @@ class Trainer:
     def explain(self) -> str:
         """What is done to the data, what is promised and what not, in plain words. Free."""
         paid = self._paid
-        return explained(
+        said = "" if self._scratch is None else f"{SCRATCH.format(why=self._scratch)}\n"
+        return said + explained(
             self.plan,
             self._stepper,
             self._ways,
@@ -568,9 +573,10 @@ class Trainer:
         return html_lines(self.explain().splitlines())
 
     def __repr__(self) -> str:
+        scratch = "" if self._scratch is None else ", scratch"
         return (
             f"Trainer({type(self._stepper.model).__name__}, {self.plan.unit}, {self.plan.price},"
-            f" {self.steps_taken} of {self.plan.steps} steps)"
+            f" {self.steps_taken} of {self.plan.steps} steps{scratch})"
         )
 
     def _end(self) -> None:

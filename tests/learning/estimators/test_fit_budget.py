@@ -184,6 +184,9 @@ def test_a_fit_says_what_it_promises_to_whom_and_where_that_stands(book: Ledger)
     assert "one row, added or removed: epsilon 1 at delta 1e-06" in words
     assert "discrete_gaussian" in words
     assert "receipt" in words
+    assert "held to norm 1" in words
+    bounded = LinearRegression(ledger=book, epsilon=1, delta=1e-6, bounds=(-1, 1)).fit(X, Y).explain()
+    assert "held to norm" not in bounded
     with pytest.raises(NotFittedError):
         LinearRegression().explain()
 

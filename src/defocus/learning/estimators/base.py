@@ -192,10 +192,20 @@ class PrivateEstimator(BaseEstimator, ABC):
         lines = (
             f"{type(self).__name__} protects {self._unit}: {guarantee}.",
             f"method:  {self._method}",
+            *self._assumed(),
             f"spent:   {unparse(self.event_)}",
             f"charged: {self.receipt_}",
         )
         return "\n".join(lines)
+
+    def _assumed(self) -> tuple[str, ...]:
+        """What rows were held to where no bounds were declared: rows as they come may all be far longer."""
+        limits = getattr(self, "_limits", getattr(self, "bounds", ()))
+        norm = getattr(self, "norm", None)
+        if norm is None or limits is not None:
+            return ()
+        told = f"rows:    held to norm {float(norm):g}: longer ones are scaled down to it"
+        return (f"{told}. Where features are not scaled, declare their bounds=",)
 
     def released(self) -> dict[str, Any]:
         """What the last fit found that anybody may see, by name: no more than ``event_`` pays for."""
