@@ -456,7 +456,6 @@ LOADER = DataLoader(TensorDataset(*data()), sampler=WeightedRandomSampler([1.0] 
         ({"data": Endless()}, UnfitDataError, "no known size"),
         ({"data": LOADER}, UnaccountedSamplingError, "WeightedRandomSampler"),
         ({"sampling": WeightedRandomSampler([1.0], 1)}, UnaccountedSamplingError, "drawn by Defocus"),
-        ({"sampling": "shuffled"}, UnaccountedSamplingError, "move others"),
         ({"sampling": "fixed size", "size": 70}, InvalidParameterError, "not the size declared"),
         ({"optimizer": "sgd"}, UnfitModelError, "torch.optim.Optimizer"),
         ({"optimizer": torch.optim.LBFGS}, UnfitModelError, "LBFGS"),

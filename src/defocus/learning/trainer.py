@@ -390,12 +390,11 @@ class Trainer:
             private=PrivateMetrics() if shown == "private" else None,
         )
         self._optimizer, self._declared, self._scratch = optimizer, size is not None, tried
-        known = "declared" if self._declared else "taken as public"
-        about = f"DP-SGD, {self.plan.steps} steps, size {self.plan.size} {known}"
+        about = f"DP-SGD, {self.plan.steps} steps, size {self.plan.size} "
+        about += "declared" if self._declared else "taken as public"
         charged: dict[str, Any] = {"budget": budget, "purpose": purpose, "about": about, "who": who}
         self._paid = Payment(place, self.plan, asked, ranks, source(bits), **charged)
-        self._taken, self._passed, self._offered = 0, 0, None
-        self._turn = threading.RLock()
+        self._taken, self._passed, self._offered, self._turn = 0, 0, None, threading.RLock()
         agreed(self.plan, self._stepper, optimizer)
 
     @property
