@@ -1,6 +1,7 @@
 """K-means: starts that keep apart, exact assignment, and what is found."""
 
 import tracemalloc
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from defocus.errors import InvalidParameterError
 from defocus.learning import KMeans
 from defocus.learning.estimators import kmeans
 from defocus.learning.estimators.kmeans import assigned, starts, summed_up
+from defocus.mechanisms import Gaussian
 from defocus.noise.testing import seeded
 
 
@@ -58,6 +60,14 @@ def test_with_few_rows_it_begins_at_fixed_points() -> None:
     assert np.linalg.norm(found, axis=1).max() <= 1
     edge = KMeans(9, epsilon=3, delta=1e-6, bits=seeded(1)).fit(np.ones((400, 2))).cluster_centers_
     assert np.linalg.norm(edge, axis=1).max() <= 1.001
+
+
+def test_where_the_mean_may_be_noise_starts_are_spread_over_half_the_ball() -> None:
+    noise = Gaussian(sigma=Fraction(100), sensitivity=Fraction(1))
+    unsure = kmeans._area(np.array([3.0, -5.0, 400.0, 70.0]), 1, noise, 1000)
+    assert (unsure.middle.tolist(), unsure.spread) == ([0.0, 0.0], 500.0)
+    sure = kmeans._area(np.array([2e6, 0.0, 4000.0, 1e6]), 1, noise, 1000)
+    assert sure.middle[0] == pytest.approx(500, rel=1e-4)
 
 
 def test_it_finds_clusters_of_many_features_that_lie_far_from_the_middle() -> None:
