@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.datastructures import QueryParams
 
 from defocus.engines.schema import Column, Kind, Schema
 from defocus.errors import DefocusError, InvalidParameterError, UnknownColumnError
@@ -109,3 +110,39 @@ def test_whatever_is_typed_gives_a_file_that_says_so_or_is_refused(**typed: str)
     assert found.name == typed["name"].strip()
     assert list(found.data) == [typed["data"].strip()]
     assert set(found.columns) <= {typed["column"].strip()}
+
+
+@pytest.mark.parametrize(
+    ("form", "question"),
+    [
+        (
+            [("how", "synthesis"), ("only", "ward"), ("only", "name"), ("find_values", "name"), ("delta", "1e-7")],
+            {"kind": "synthesis", "only": ["ward", "name"], "columns": {"name": None}, "epsilon": 0.5, "delta": 1e-7},
+        ),
+        (
+            [("how", "model"), ("model", "k-means"), ("inputs", "days"), ("model_settings", "n_clusters = 2")],
+            {
+                "kind": "model",
+                "model": "k-means",
+                "inputs": ["days"],
+                "target": "",
+                "settings": {"n_clusters": 2},
+                "epsilon": 0.5,
+                "delta": None,
+            },
+        ),
+        (
+            [("how", "graph"), ("graph", "contacts"), ("statistic", "stars"), ("graph_settings", "k = 3")],
+            {
+                "kind": "graph",
+                "graph": "contacts",
+                "statistic": "stars",
+                "settings": {"k": 3},
+                "epsilon": 0.5,
+                "delta": None,
+            },
+        ),
+    ],
+)
+def test_a_form_asks_questions_of_every_kind(form: list[tuple[str, str]], question: dict[str, Any]) -> None:
+    assert asked(QueryParams([*form, ("epsilon", "0.5")]), Schema([])) == question

@@ -161,11 +161,13 @@ def _previewed(request: Request, person: Person, name: str, form: Mapping[str, A
         question = asked(form, table.schema)
         found = desk.preview(person, name, question, text_of(form, "purpose") or None)
         size = max(1, min(10**9, int(number_of(form, "size", 1000))))
-        close = _epsilon_for(Question.read(question), table, found, size)
+        counted = "kind" not in question
+        close = _epsilon_for(Question.read(question), table, found, size) if counted else None
     except (DefocusError, OverflowError) as problem:
         known = problem if isinstance(problem, DefocusError) else InvalidParameterError("No number.", fix="write one.")
         return _empty() | {"problem": known}
-    return _empty() | {"seen": found, "close": close, "size": size, **_foretold(found, table.ledger)}
+    shown = _empty() | {"seen": found, "close": close, "size": size, **_foretold(found, table.ledger)}
+    return shown if counted else shown | {"relative": []}
 
 
 def _foretold(found: Preview, ledger: Ledger) -> dict[str, Any]:
