@@ -8,7 +8,7 @@ from defocus.learning.gradients.layouts import Region
 from defocus.learning.gradients.pieces import Outer
 from defocus.learning.gradients.pieces.norm_bounds import TOLD
 from defocus.learning.gradients.pieces.outer import fastest
-from defocus.learning.gradients.pieces.piece import Choices, Tools
+from defocus.learning.gradients.pieces.piece import Choices, Tools, pairs
 
 POWERS = (-100, -76, -70, -60, -30, 0, 30, 60)
 
@@ -63,3 +63,18 @@ def test_large_products_are_left_to_torch_whose_threads_are_counted() -> None:
     a, b = torch.randn(2, 100, 100), torch.randn(2, 100, 100)
     fastest(a, b, torch.empty(2, 100, 100), torch.empty(2), tools)
     assert not tools.choices.remembered
+
+
+@pytest.mark.parametrize("side", ["whole", "turned", "odd", "narrow", "in parts"])
+@pytest.mark.parametrize("length", [2, 3, 7, 8])
+def test_products_of_pairs_are_the_same_with_lengths_filled_up(side: str, length: int) -> None:
+    torch.manual_seed(0)
+    values = torch.randn(5, length, 3 if side == "odd" else 8)
+    values[2] = torch.inf
+    values = values.mT.contiguous().mT if side == "turned" else values.bfloat16() if side == "narrow" else values
+    width = 4 if side == "in parts" else None
+    plain, filled = (pairs(values, width, padded=each) for each in (False, True))
+    assert filled.shape == (5, -(-length // 4) * 4, -(-length // 4) * 4)
+    assert torch.allclose(filled[:, :length, :length], plain, atol=1e-5)
+    assert not bool(filled[:, length:].any())
+    assert not bool(filled[:, :, length:].any())

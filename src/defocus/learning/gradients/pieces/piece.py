@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import torch
+from torch.nn import functional as F  # noqa: N812 -- its name everywhere
 
 from defocus.learning.gradients.layouts import Region
 
@@ -252,17 +253,19 @@ def product(a: torch.Tensor, b: torch.Tensor, width: int | None = None) -> torch
     return torch.bmm(a.float(), b.float())
 
 
-def pairs(side: torch.Tensor, width: int | None) -> torch.Tensor:
-    """The products (B, T, T) of pairs of positions of (B, T, features); T may be filled up with zeros to even lengths.
+def pairs(side: torch.Tensor, width: int | None, *, padded: bool | None = None) -> torch.Tensor:
+    """The products (B, T, T) of pairs of positions of (B, T, features); where ``padded``, T is filled up with zeros.
 
     Matrix units of a GPU are slow where lengths are no multiples of four. Positions of the next example are then taken
     along, because they lie behind those of an example, and made zero afterwards.
     """
     examples, length, features = side.shape
-    odd = length % 4 and features % 4 == 0 and features <= (width or features) and side.dtype == torch.float32
-    if not odd or not side.is_cuda or not side.is_contiguous():
+    if not (side.is_cuda if padded is None else padded) or length % 4 == 0:
         return product(side, side.transpose(1, 2), width)
     more = -(-length // 4) * 4
+    whole = features % 4 == 0 and features <= (width or features) and side.is_contiguous()
+    if not whole or side.dtype != torch.float32:
+        return F.pad(product(side, side.transpose(1, 2), width), (0, more - length, 0, more - length))
     found = side.new_zeros(examples, more, more)
     along = side.as_strided((examples - 1, more, features), side.stride())
     torch.bmm(along, along.transpose(1, 2), out=found[:-1])
