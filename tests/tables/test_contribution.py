@@ -195,12 +195,12 @@ def test_the_share_for_the_histogram_is_part_of_what_is_charged(opened: Callable
     planned = question.plan(epsilon=Fraction(1, 2))
     assert account(planned.event, method="basic").epsilon(0) == pytest.approx(0.5, abs=1e-8)
     assert planned.contributions is not None
-    assert planned.contributions.event.scale == Fraction(151, 25)  # type: ignore[attr-defined]  # 50/151 of 1/2
+    assert planned.contributions.event.scale == Fraction(101, 20)  # type: ignore[attr-defined]  # 40/101 of 1/2
     many = opened([3] * 10).group_by("g", keys=list(range(50)))
-    for asked, scale in ((many.agg(n=dp.count()), 8), (many.agg(m=dp.mean("v", 0, 1)), 16)):
+    for asked, scale in ((many.agg(n=dp.count()), Fraction(15, 2)), (many.agg(m=dp.mean("v", 0, 1)), 15)):
         in_many = asked.plan(epsilon=Fraction(1, 2)).contributions
         assert in_many is not None
-        assert in_many.event.scale == scale  # type: ignore[attr-defined]  # a quarter of 1/2, and half of that
+        assert in_many.event.scale == scale  # type: ignore[attr-defined]  # 4/15 of 1/2, and half of that
     replaced = opened([3] * 10, replace=True).bound(rows="find").agg(n=dp.count()).plan(epsilon=Fraction(1, 2))
     assert replaced.contributions is not None
     assert replaced.contributions.event.sensitivity == 2  # type: ignore[attr-defined]

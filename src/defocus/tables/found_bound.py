@@ -146,7 +146,7 @@ class Tail:
 
         With n rows of N, of which min(n, R) of K count, a person moves the difference of the two means by
         min(n, R)/K - n/N of their own. Those who have many rows are taken to differ from others by a quarter of what
-        people's means vary by. The median of all draws.
+        people's means vary by. Within one standard deviation of all draws.
         """
         return self._interpolated(lambda share: float(self.differing(share, [rows])[0]), shares)
 
@@ -160,7 +160,7 @@ class Tail:
         moved = [
             (people * np.square(kept[:, i] / counted[:, i, None] - of_all)).sum(axis=1) for i in range(len(bounds))
         ]
-        return np.asarray(np.sqrt(np.median(np.stack(moved, axis=1) + np.square(_RELATED * lost), axis=0)))
+        return np.asarray(np.sqrt(np.quantile(np.stack(moved, axis=1) + np.square(_RELATED * lost), _USUALLY, axis=0)))
 
     @staticmethod
     def _interpolated(of: Callable[[float], float], shares: _Floats) -> _Floats:
@@ -240,7 +240,7 @@ def best_bound(
     >>> found.rows, found.beyond
     (64, 0.0)
     >>> best_bound(people // 200, scale=20, groups=10, noise=1.4, counts=True, quotients=False).rows
-    2
+    3
     """
     groups = max(1, groups)  # none where no key was found
     numbers, _ = _people(people, scale)

@@ -488,10 +488,10 @@ def _for_contributions(arrangement: MeasurementPlan, keys: int | None) -> Fracti
     """The share that finds out how many rows people have.
 
     Rows of people who are not seen are missing in counts and sums, and what may be missing is soon more than the noise.
-    The fewer groups there are the more so: a third of the budget with one group, a fifth with a hundred, or where
+    The fewer groups there are the more so: two fifths of the budget with one group, a fifth with a hundred, or where
     nobody knows how many. For quotients, which weigh rows unequally and miss none, half of that.
     """
-    share = max(2 * _CONTRIBUTIONS, Fraction(50, 150 + (_MANY if keys is None else keys)))
+    share = max(2 * _CONTRIBUTIONS, Fraction(40, 100 + (_MANY if keys is None else keys)))
     return share / 2 if all(aggregate.quotient for _, aggregate in arrangement.aggregates) else share
 
 
