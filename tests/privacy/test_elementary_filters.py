@@ -60,7 +60,7 @@ def test_a_pure_release_is_covered_by_its_gaussian(epsilon: float, alpha: float)
     """The Gaussian's trade-off curve lies below that of randomised response everywhere."""
     mu = math.sqrt(GaussianSum(1.0).cost(Pure(epsilon), ADD))
     response = max(0.0, 1 - math.exp(epsilon) * alpha, math.exp(-epsilon) * (1 - alpha))
-    assert float(ndtr(ndtri(1 - alpha) - mu)) <= response + 1e-12
+    assert float(ndtr(-ndtri(alpha) - mu)) <= response + 1e-12
 
 
 @settings(max_examples=200)

@@ -111,13 +111,13 @@ _BLANKS = _pattern(r"[ \t\n\v\f\r]")
 _DIGITS = f"REGEXP_REPLACE(a, {_BLANKS}, '')"
 
 
-def to_integer(x: exp.Expression) -> exp.Expression:
+def _to_integer(x: exp.Expression) -> exp.Expression:
     """The whole number nearest to the one that a text says; decimals beyond the thirtieth are rounded first."""
     read = decimal_to_integer(fill(f"CAST({_DIGITS} AS DECIMAL(65, 30))", a=x))
     return fill(f"CASE WHEN {_IS_NUMBER} THEN n END", a=x, n=read)
 
 
-def to_float(x: exp.Expression) -> exp.Expression:
+def _to_float(x: exp.Expression) -> exp.Expression:
     """The number that a text says; infinite ones are the largest."""
     infinite = f"{_READABLE} AND REGEXP_INSTR(a, {_pattern('(?i)' + schema.INFINITE)}) > 0"
     return fill(
@@ -127,17 +127,17 @@ def to_float(x: exp.Expression) -> exp.Expression:
     )
 
 
-def to_boolean(x: exp.Expression) -> exp.Expression:
+def _to_boolean(x: exp.Expression) -> exp.Expression:
     """What a text says is so."""
     return fill(schema.SAYS, a=x)
 
 
-def to_date(x: exp.Expression) -> exp.Expression:
+def _to_date(x: exp.Expression) -> exp.Expression:
     """The date that a text says, if there is such a day in the years 1 to 9999."""
     return _moment(x, schema.DATE, timed=False)
 
 
-def to_timestamp(x: exp.Expression) -> exp.Expression:
+def _to_timestamp(x: exp.Expression) -> exp.Expression:
     """The moment that a text says; what it says of a zone is passed over, as DuckDB does."""
     return _moment(x, schema.MOMENT, timed=True)
 
@@ -177,4 +177,4 @@ def _group(pattern: str) -> str:
     return f"REGEXP_REPLACE(a, {written}, '\\\\{{}}')"
 
 
-READERS = readers(integer=to_integer, number=to_float, boolean=to_boolean, date=to_date, timestamp=to_timestamp)
+READERS = readers(integer=_to_integer, number=_to_float, boolean=_to_boolean, date=_to_date, timestamp=_to_timestamp)

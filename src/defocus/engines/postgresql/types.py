@@ -49,7 +49,7 @@ def decimal_to_integer(x: exp.Expression) -> exp.Expression:
     return fill(_DECIMAL_TO_INTEGER, a=x)
 
 
-def to_float(x: exp.Expression) -> exp.Expression:
+def _to_float(x: exp.Expression) -> exp.Expression:
     """The number that a text says."""
     sign = "CASE WHEN STRPOS(a, '-') > 0 THEN CAST('-Infinity' AS DOUBLE PRECISION)"
     template = (
@@ -59,7 +59,7 @@ def to_float(x: exp.Expression) -> exp.Expression:
     return fill(template, alone=True, a=x, later={"n": decimal_to_float(_trimmed())})
 
 
-def to_integer(x: exp.Expression) -> exp.Expression:
+def _to_integer(x: exp.Expression) -> exp.Expression:
     """The whole number nearest to the one that a text says."""
     return fill(f"CASE WHEN {_IS_NUMBER} THEN n END", alone=True, a=x, later={"n": decimal_to_integer(_trimmed())})
 
@@ -68,17 +68,17 @@ def _trimmed() -> exp.Expression:
     return fill(r"CAST(REGEXP_REPLACE(a, '[ \t\n\v\f\r]', '', 'g') AS DECIMAL)", a=hoisted("a"))
 
 
-def to_boolean(x: exp.Expression) -> exp.Expression:
+def _to_boolean(x: exp.Expression) -> exp.Expression:
     """What a text says is so."""
     return fill(schema.SAYS, a=x)
 
 
-def to_date(x: exp.Expression) -> exp.Expression:
+def _to_date(x: exp.Expression) -> exp.Expression:
     """The date that a text says, if there is such a day in the years 1 to 9999."""
     return _moment(x, schema.DATE, "CAST({start} AS DATE)")
 
 
-def to_timestamp(x: exp.Expression) -> exp.Expression:
+def _to_timestamp(x: exp.Expression) -> exp.Expression:
     """The moment that a text says; what it says of a zone is passed over, as DuckDB does."""
     return _moment(x, schema.MOMENT, "{start} + ({time})")
 
@@ -162,4 +162,4 @@ def _canonical(column: exp.Expression, type_: Typed) -> exp.Expression:
     return native(fill(_SHORT, a=value)) if kind is Kind.TEXT else value
 
 
-READERS = readers(integer=to_integer, number=to_float, boolean=to_boolean, date=to_date, timestamp=to_timestamp)
+READERS = readers(integer=_to_integer, number=_to_float, boolean=_to_boolean, date=_to_date, timestamp=_to_timestamp)

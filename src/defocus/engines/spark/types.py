@@ -133,30 +133,30 @@ _DAY = f"CONCAT({_DIGITS.format('y', 4)}, '-', {_DIGITS.format('m', 2)}, '-', {_
 _TIME = f"CONCAT({_DIGITS.format('h', 2)}, ':', {_DIGITS.format('i', 2)}, ':', {_DIGITS.format('s', 2)}, '.', u)"
 
 
-def to_integer(x: exp.Expression) -> exp.Expression:
+def _to_integer(x: exp.Expression) -> exp.Expression:
     """The whole number nearest to the one that a text says, halves away from zero."""
     read = "TRY_CAST(TRY_CAST(a AS DECIMAL(38, 0)) AS BIGINT)"
     return fill(f"CASE WHEN {_IS_NUMBER} THEN {read} END", a=x, p=_pattern(schema.NUMBER))
 
 
-def to_float(x: exp.Expression) -> exp.Expression:
+def _to_float(x: exp.Expression) -> exp.Expression:
     """The number that a text says."""
     infinity = "CASE WHEN CONTAINS(a, '-') THEN CAST('-Infinity' AS DOUBLE) ELSE CAST('Infinity' AS DOUBLE) END"
     template = f"CASE WHEN {_IS_NUMBER} THEN TRY_CAST(a AS DOUBLE) WHEN a RLIKE q THEN {infinity} END"
     return fill(template, a=x, p=_pattern(schema.NUMBER), q=_pattern(f"(?i){schema.INFINITE}"))
 
 
-def to_boolean(x: exp.Expression) -> exp.Expression:
+def _to_boolean(x: exp.Expression) -> exp.Expression:
     """Whether a text says yes or no."""
     return fill(schema.SAYS, a=x)
 
 
-def to_date(x: exp.Expression) -> exp.Expression:
+def _to_date(x: exp.Expression) -> exp.Expression:
     """The date that a text says, if there is such a day in the years 1 to 9999."""
     return _moment(x, schema.DATE, f"TRY_CAST({_DAY} AS DATE)")
 
 
-def to_timestamp(x: exp.Expression) -> exp.Expression:
+def _to_timestamp(x: exp.Expression) -> exp.Expression:
     """The moment that a text says; what it says of a zone is passed over, as DuckDB does."""
     midnight = f"CAST(DATE_ADD(TRY_CAST({_DAY} AS DATE), 1) AS TIMESTAMP_NTZ)"
     read = f"TRY_CAST(CONCAT({_DAY}, ' ', {_TIME}) AS TIMESTAMP_NTZ)"
@@ -186,4 +186,4 @@ def _pattern(text: str) -> exp.Expression:
     return exp.Literal.string(whole.replace(r"\v", r"\x0B"))
 
 
-READERS = readers(integer=to_integer, number=to_float, boolean=to_boolean, date=to_date, timestamp=to_timestamp)
+READERS = readers(integer=_to_integer, number=_to_float, boolean=_to_boolean, date=_to_date, timestamp=_to_timestamp)
