@@ -33,7 +33,7 @@ DECLARED = {
     "learning/gradients/trace.py": "the state of generators that a model may draw from, put back after a trace",
     "federated/federation.py": "the name of a sum",
     "federated/secret_sharing.py": "secret polynomials",
-    "federated/secure_aggregation.py": "keys, and tails of a distribution: none is drawn from",
+    "federated/secure_aggregation.py": "the name of a sum and seeds of masks",
     "ledger/terms.py": "the identity of a new ledger",
     "ledger/declarations.py": "the salt that hides which data a ledger knows",
     "server/demo.py": "made-up visits by a public seed",

@@ -1,11 +1,13 @@
 """Secure sums: exact with anybody missing at any time, and nothing but the sum for a coordinator that lies."""
 
 import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -130,8 +132,51 @@ def test_a_coordinator_and_a_party_that_tells_everything_see_uniform_numbers_tha
 def known_keys(party: Party, colluder: Party, plan: SumPlan) -> tuple[bytes, bytes]:
     """What a coordinator learns of a survivor, and what a colluding neighbour knows."""
     mine = secure_aggregation._derived(party._seed, plan.session, b"self")
-    other = party._keys.public_key().public_bytes_raw()
-    return mine, secure_aggregation._exchanged(colluder._keys, other, plan.session, b"pair")
+    theirs = party._number, party._keys.public_key().public_bytes_raw()
+    told = secure_aggregation._exchanged((colluder._number, colluder._keys), theirs, plan.session, b"pair")
+    return mine, told
+
+
+def with_unused_bit(key: bytes) -> bytes:
+    return key[:31] + bytes([key[31] | 0x80])
+
+
+def moved_by_a_small_point(key: bytes) -> bytes:
+    prime = 2**255 - 19
+    return pow(int.from_bytes(key, "little"), -1, prime).to_bytes(32, "little")
+
+
+@pytest.mark.parametrize("twin", [with_unused_bit, moved_by_a_small_point])
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_twin_of_anothers_key_gives_other_masks_and_seals(twin: Callable[[bytes], bytes], place: int) -> None:
+    """Party 3 sends party 2 other bytes for the key of party 1: their masks would cancel, and their seals be one."""
+    plan, identities = agreed(3, dropouts=0, colluding=1)
+    parties = {n: Party(plan, n, identities[n - 1], [n, n, n]) for n in (1, 2, 3)}
+    begun_with = {n: party.begin() for n, party in parties.items()}
+    honest = begun_with[1][35:-64]
+    forged = bytearray(begun_with[3][35:-64])
+    forged[32 * place : 32 * place + 32] = twin(honest[32 * place : 32 * place + 32])
+    signed = identities[2].signed(heading(Kind.KEYS, plan.session, 3), bytes(forged))
+    told = table([(1, honest + begun_with[1][-64:]), (3, bytes(forged) + signed[-64:])])
+    parties[2].receive(heading(Kind.DIRECTORY, plan.session) + told)
+    own = parties[2]._sealing if place == 0 else parties[2]._keys
+    first, third = (parties[2]._others[n][place] for n in (1, 3))
+    assert first != third
+    exchange = [own.exchange(X25519PublicKey.from_public_bytes(each)) for each in (first, third)]
+    assert exchange[0] == exchange[1]  # the twin has the same secret
+    keys = {
+        secure_aggregation._exchanged((2, own), (n, key), plan.session, b"x") for n, key in ((1, first), (3, third))
+    }
+    assert len(keys) == 2
+
+
+def test_tails_of_drawing_are_those_of_counting() -> None:
+    """Against all ways to draw, in whole numbers."""
+    for number, marked, drawn in ((7, 3, 4), (10, 0, 3), (12, 12, 5), (40, 11, 20)):
+        ways = [math.comb(marked, x) * math.comb(number - marked, drawn - x) for x in range(drawn + 1)]
+        for x, got in enumerate(secure_aggregation._log_tails(number, marked, drawn)):
+            exact = sum(ways[x:]) / math.comb(number, drawn)
+            assert math.exp(got) == pytest.approx(exact, rel=1e-9, abs=0)
 
 
 def test_a_party_reveals_for_one_set_of_survivors_and_never_again() -> None:

@@ -74,6 +74,7 @@ def test_what_is_added_up_is_the_vector_with_its_share() -> None:
     ("how", "match"),
     [
         ({"mechanism": Gaussian(sigma=20), "honest": 8}, "too narrow"),
+        ({"mechanism": Gaussian(sigma=1), "honest": 1}, "too narrow"),
         ({"mechanism": "laplace", "honest": 8}, "cannot be shared"),
         ({"mechanism": Laplace(scale=1), "honest": 0}, "honest"),
         ({"mechanism": Laplace(scale=1), "honest": math.nan}, "honest"),

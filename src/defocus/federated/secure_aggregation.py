@@ -34,6 +34,7 @@ Reference:
 """
 
 import hashlib
+import math
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -49,7 +50,7 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
-from scipy.stats import hypergeom
+from scipy.special import gammaln
 
 from defocus.errors import InvalidParameterError, ProtocolError, TooFewPartiesError, count, whole
 from defocus.federated.messages import Kind, Received, bitmap, heading, known, numbers, read, rows, table, written
@@ -112,6 +113,19 @@ def _verify(public: bytes, head: bytes, body: bytes | memoryview, signature: byt
         Ed25519PublicKey.from_public_bytes(public).verify(signature, head + hashlib.sha256(body).digest())
     except InvalidSignature:
         raise ProtocolError("A message does not bear the signature of its sender.") from None
+
+
+def _log_tails(number: int, marked: int, drawn: int) -> NDArray[np.float64]:
+    """For x = 0 … drawn the logarithm of the probability of at least x marked ones among those drawn."""
+    x = np.arange(drawn + 1)
+    possible = (x <= marked) & (drawn - x <= number - marked)
+
+    def choose(n: int, k: NDArray[Any]) -> NDArray[np.float64]:
+        return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(np.maximum(n - k, 0) + 1))
+
+    law = np.where(possible, choose(marked, x) + choose(number - marked, drawn - x), -np.inf)
+    law -= choose(number, np.array(drawn))
+    return np.asarray(np.logaddexp.accumulate(law[::-1])[::-1])
 
 
 @final
@@ -189,8 +203,7 @@ class SumPlan:
             return number - 1
         for degree in range(2, number - 1, 2):
             lost, bad = self._unlucky(degree)
-            gone = (self.dropouts + self.colluding) / number
-            if degree - 2 * lost > bad and number * gone ** (degree // 2) <= _FAILS:
+            if degree - 2 * lost > bad and self._connected(degree, lost):
                 return degree
         return number - 1
 
@@ -204,9 +217,23 @@ class SumPlan:
     def _unlucky(self, degree: int) -> tuple[int, int]:
         """How many drop-outs and colluders some party has among its neighbours at most, but for bad luck."""
         number = len(self.parties)
-        chance = _FAILS / (4 * number)
-        lost, bad = (int(hypergeom.isf(chance, number - 1, own, degree)) for own in (self.dropouts, self.colluding))
+        chance = math.log(_FAILS / (8 * number))
+        tails = (_log_tails(number - 1, own, degree) for own in (self.dropouts, self.colluding))
+        lost, bad = (int(np.argmax(np.append(tail[1:], -np.inf) <= chance)) for tail in tails)
         return lost, bad
+
+    def _connected(self, degree: int, lost: int) -> bool:
+        """Whether nobody can cut the honest parties in two, but for bad luck.
+
+        A cut takes two runs of half a neighbourhood on the ring without an honest party that stays. Who drops out may
+        be chosen after the ring is seen, but if more than ``lost`` neighbours of a party do, its masks are not opened,
+        and there is no sum. So either run has all but so many places taken by colluders.
+        """
+        half, number = degree // 2, len(self.parties)
+        if lost >= half:
+            return False
+        cut = float(_log_tails(number, self.colluding, half)[half - lost])
+        return 2 * (math.log(number) + cut) <= math.log(_FAILS / 2)
 
     def neighbours(self, party: int) -> tuple[int, ...]:
         """The parties with which a party shares masks, in order."""
@@ -281,11 +308,20 @@ def _derived(secret: bytes, session: bytes, what: bytes) -> bytes:
     return HKDF(SHA256(), _KEY, salt=session, info=b"defocus.sum/1 " + what).derive(secret)
 
 
-def _exchanged(own: X25519PrivateKey, other: bytes, session: bytes, what: bytes) -> bytes:
+def _exchanged(mine: tuple[int, X25519PrivateKey], theirs: tuple[int, bytes], session: bytes, what: bytes) -> bytes:
+    """A key of two parties, bound to their numbers and to both public keys.
+
+    Other bytes can stand for a key with the same secret: the point with its unused bit set, or moved by one of small
+    order. Unless the key is bound to who sent which bytes, whoever sends such a twin of another's key gets the
+    other's masks, and the two cancel.
+    """
+    number, own = mine
     try:
-        return _derived(own.exchange(X25519PublicKey.from_public_bytes(other)), session, what)
+        shared = own.exchange(X25519PublicKey.from_public_bytes(theirs[1]))
     except ValueError:
         raise ProtocolError("A party sent a key that is none.") from None
+    both = sorted([(number, own.public_key().public_bytes_raw()), theirs])
+    return _derived(shared, session, what + b"".join(each.to_bytes(2) + public for each, public in both))
 
 
 def _nonce(sender: int, receiver: int) -> bytes:
@@ -384,8 +420,8 @@ class Party:
         own = divided(self._seed, self._others, plan.threshold)
         pair = divided(self._keys.private_bytes_raw(), self._others, plan.threshold)
         sealed = []
-        for other, (sealing, _) in self._others.items():
-            cipher = ChaCha20Poly1305(_exchanged(self._sealing, sealing, plan.session, b"seal"))
+        for other in self._others:
+            cipher = ChaCha20Poly1305(self._sealed_with(other))
             text = cipher.encrypt(_nonce(number, other), own[other] + pair[other], plan.session)
             commitments = (_commitment(plan.session, number, other, share[other]) for share in (own, pair))
             sealed.append((other, b"".join(commitments) + text))
@@ -396,7 +432,7 @@ class Party:
         plan, number = self._plan, self._number
         for dealer, text in rows(body, _SEALED):
             known([dealer], frozenset(self._others))
-            cipher = ChaCha20Poly1305(_exchanged(self._sealing, self._others[dealer][0], plan.session, b"seal"))
+            cipher = ChaCha20Poly1305(self._sealed_with(dealer))
             try:
                 shares = cipher.decrypt(_nonce(dealer, number), text, plan.session)
             except InvalidTag:
@@ -405,7 +441,7 @@ class Party:
         self._enough(len(self._inbox))
         keys = [(_derived(self._seed, plan.session, b"self"), False)]
         for other in self._inbox:
-            key = _exchanged(self._keys, self._others[other][1], plan.session, b"pair")
+            key = _exchanged((number, self._keys), (other, self._others[other][1]), plan.session, b"pair")
             keys.append((key, other < number))
         _add_masks(self._values, keys)
         answer = self._said(Kind.MASKED, plan.packed(self._values))
@@ -439,6 +475,9 @@ class Party:
             shown.append((dealer, bytes([what]) + shares[what]))
         self._inbox = {}
         return self._said(Kind.REVEALED, table(shown))
+
+    def _sealed_with(self, other: int) -> bytes:
+        return _exchanged((self._number, self._sealing), (other, self._others[other][0]), self._plan.session, b"seal")
 
     def _enough(self, found: int) -> None:
         if found < self._plan.threshold:
@@ -625,7 +664,8 @@ class Coordinator:
             if private.public_key().public_bytes_raw() != self._keys[party][_KEY : 2 * _KEY]:
                 raise ProtocolError(f"Party {party} shared a key that is not its own, so the sum is lost.")
             for other in near:
-                key = _exchanged(private, self._keys[other][_KEY : 2 * _KEY], plan.session, b"pair")
+                theirs = self._keys[other][_KEY : 2 * _KEY]
+                key = _exchanged((party, private), (other, theirs), plan.session, b"pair")
                 keys.append((key, other < party))
         _add_masks(self._total, keys)
         self._shares, self._done = {}, True

@@ -95,7 +95,7 @@ class NoiseShare:
         if not self.parties:
             object.__setattr__(self, "parties", self.honest)
         count("parties", self.parties)
-        if isinstance(self.mechanism, Gaussian) and self._sigma < _BESIDE:
+        if isinstance(self.mechanism, Gaussian) and min(self._sigma, self.mechanism.sigma) < _BESIDE:
             raise InvalidParameterError(
                 f"A share of Gaussian noise with sigma {float(self.mechanism.sigma):g} among {self.honest} parties is"
                 f" too narrow: sums of such shares are not Gaussian.",
