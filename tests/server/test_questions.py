@@ -24,6 +24,7 @@ from defocus.server.pages.translations import translated
 from defocus.server.questions import KINDS, MODELS, Model, Question
 from defocus.server.requests import Desk
 from defocus.server.roles import ADMINISTRATOR, PUBLIC, Role
+from defocus.server.table_questions import conditions
 
 FILE = """
 name = "visits"
@@ -138,7 +139,11 @@ def test_every_model_is_fitted_and_predicts(open_desk: Desk, model: str) -> None
 def test_synthetic_rows_and_models_are_files(open_desk: Desk) -> None:
     desk, ana = open_desk, person(open_desk, Role.ANALYST)
     files = {name: make for kind in KINDS.values() for name, (_, make) in kind.files.items()}
-    (made,) = (desk.result(ana, one.id) for one in desk.history(ana) if one.name == "synthesis")
+    desk.datasets.set_policy(ADMINISTRATOR, "visits", automatic=5, automatic_delta=1e-6, why="a test")
+    asked = desk.submit(ana, "visits", QUESTIONS["synthesis"], "research", "beds")
+    with working(desk):
+        assert finished(desk, ana, asked.id).state == "released"
+    made = desk.result(ana, asked.id)
     rows = list(csv.DictReader(io.StringIO(files["synthetic.csv"](made).decode())))
     assert rows[0].keys() == {"ward", "days"}
     assert pq.read_table(pa.BufferReader(files["synthetic.parquet"](made))).column_names == ["ward", "days"]
@@ -273,3 +278,8 @@ def test_every_sentence_about_an_answer_is_chinese_on_a_chinese_page(open_desk: 
     said += [line for topic, lines in topics.items() if topic != "question" for line in lines] + list(topics)
     left = [text for text in said if ENGLISH.search(translated(text, "zh").partition("事件：")[0])]
     assert left == []
+
+
+def test_what_is_null_is_not_asked() -> None:
+    plain = conditions('{"aggregates": {"n": {"function": "count"}}}')
+    assert conditions('{"aggregates": {"n": {"function": "count"}}, "steps": null, "filter": null}')[0] == plain[0]

@@ -157,3 +157,18 @@ def test_the_preview_is_free_and_rows_of_single_people_are_refused(tmp_path: Pat
         assert [column.name for column in shown.columns] == ["persons", "rows"]
         with pytest.raises(InvalidParameterError, match="a person may have several"):
             PeopleSynthesiser(table.per_person(day="MAX(day)"), "day")
+
+
+def test_a_whole_table_of_persons_is_charged_to_everybody(tmp_path: Path) -> None:
+    """Whichever part of the visits is asked about: all persons are counted."""
+    who = list(range(60))
+    visits = pa.table({"who": who, "day": [i % 9 for i in who], "h": ["A" if i < 20 else "B" for i in who]})
+    persons = pa.table({"who": who, "sex": ["f" if i % 2 else "m" for i in who]})
+    how: dict[str, Any] = {"parts": dp.parts("h", people="in one part"), "private": {"persons": persons}}
+    how |= {"columns": {"day": (0, 9), "h": ["A", "B"]}, "budget": dp.Budget(20, 1e-3), "ledger": tmp_path / "a"}
+    with dp.open(visits, unit=dp.user("who"), name="v", **how) as table:
+        part = table.part("A").bound(rows=1)
+        asked: dict[str, Any] = {"order": "day", "person": ["sex"], "columns": {"sex": ["f", "m"]}, "only": ["day"]}
+        before = table.part("B").remaining()
+        dp.synthesis.PeopleSynthesiser(part, persons="persons", **asked).fit(epsilon=5, delta=1e-6)
+        assert table.part("B").remaining() != before

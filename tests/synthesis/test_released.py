@@ -84,6 +84,12 @@ def test_counts_come_with_their_errors_and_what_is_not_told_is_not_made_up(table
         (lambda t: t.group_by("ward").agg(n=dp.sum("age", 0, 9)).release(epsilon=1), "no plain count"),
         (lambda t: t.group_by("ward").agg(n=dp.count()).release(epsilon=1).non_negative(), "no plain count"),
         (lambda t: t.sql("SELECT ward, COUNT(*) AS n FROM v WHERE age > 3 GROUP BY ward", epsilon=1), "no plain count"),
+        (
+            lambda t: t.sql(
+                "SELECT ward, COUNT(*) AS n FROM (SELECT * FROM v WHERE age > 3) AS s GROUP BY ward", epsilon=1
+            ),
+            "no plain count",
+        ),
         (lambda t: t.agg(n=dp.count()).release(epsilon=1), "no plain count"),
     ],
 )

@@ -326,3 +326,14 @@ def test_nothing_is_synthesised_of_people_whose_consent_was_not_looked_at(tmp_pa
         with pytest.raises(dp.errors.DefocusError, match="purpose"):
             table.synthesise(epsilon=1, delta=1e-6)
         assert table.for_purpose("research").synthesise(epsilon=1, delta=1e-6).sample(3).num_rows == 3
+
+
+def test_values_are_not_found_where_rows_do_not_say_whose_they_are(tmp_path: Path) -> None:
+    """One person's rows would count as so many people."""
+    rows = pa.table({"t": ["common"] * 300 + ["unique"] * 60})
+    how: dict[str, Any] = {"budget": dp.Budget(3, 1e-6), "ledger": tmp_path / "a", "name": "p"}
+    with dp.open(rows, unit=dp.rows(per_person=60), **how) as table:
+        with pytest.raises(NotDeclaredError, match="whose they are") as caught:
+            Synthesiser(table, columns={"t": None}).fit(epsilon=1, delta=1e-6)
+        assert "declare the values" in caught.value.fix
+        assert not any(table.ledger.spent())

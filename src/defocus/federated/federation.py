@@ -7,9 +7,9 @@ all sites alike, so that they go through the same steps.
 
 Guarantee:
     Before noise, sums over the sites are those of the union of their tables, integer by integer. What is released is
-    as private as the same question to one table, if at least (sites - dropouts - colluding) of the sites are honest:
-    the coordinator and the colluding sites together learn what is released, and their own shares of its noise, which
-    are not counted on. Each ledger is charged with the whole event, whether or not the release is finished.
+    as private as the same question to one table, also towards each site and towards the coordinator with all colluding
+    sites, if the others are honest: they know what is released and their own shares of its noise, which are not counted
+    on. Each ledger is charged with the whole event, whether or not the release is finished.
 Assumes:
     Each person is known at no more sites than ``overlap`` says, one by default; with more, each bounds what a person
     brings there, and the sum moves by that many times as much. A site computes on rows of its own what it is asked, and
@@ -125,7 +125,7 @@ class FederatedQuery:
     >>> sites = {n: dp.open(rows, ledger=f"{home.name}/{n}", **facts) for n in ("north", "south")}
     >>> asked = federation(sites).agg(people=dp.count())
     >>> asked, asked.honest
-    (FederatedQuery(number of rows as people; at north, south), 2)
+    (FederatedQuery(number of rows as people; at north, south), 1)
     >>> for table in sites.values(): table.close()
     >>> home.cleanup()
     """
@@ -140,8 +140,8 @@ class FederatedQuery:
 
     @property
     def honest(self) -> int:
-        """How many shares of the noise are counted on."""
-        return len(self.sites) - self.dropouts - self.colluding
+        """How many shares of the noise are counted on: a site that sees the answer knows its own, also by itself."""
+        return len(self.sites) - self.dropouts - max(1, self.colluding)
 
     def preview(self, *, epsilon: Number | None = None, delta: Number | None = None) -> Preview:
         """How exact each column would be, and what it would cost each site. Free: no row is looked at."""
@@ -179,6 +179,7 @@ class FederatedQuery:
             except Exception as problem:  # noqa: BLE001  # of a site, whatever it is, no more is told than its kind
                 refusals[name] = type(problem).__name__
             finally:
+                link.failed = name in refusals and link.hub.failure is None
                 link.hub.leave(link.number)
 
         for name in refusals:
@@ -189,13 +190,15 @@ class FederatedQuery:
             thread.start()
         for thread in threads:
             thread.join()
+        hub = next(iter(links.values())).hub
         if not answers:
-            raise self._too_few(refusals)
-        answer = next(iter(answers.values()))
+            raise self._too_few({name: why for name, why in refusals.items() if links[name].failed or not hub.failure})
+        answer = next(answers[name] for name in self.sites if name in answers)
         rules = [*answer.rules, self._words]
-        if refusals:
-            gone = "; ".join(f"{name} took no part: {why}" for name, why in refusals.items())
-            rules.append(Rule(f"{gone}. Its rows are not in these numbers", Effect.TOLD))
+        for name, why in refusals.items():
+            there = links[name].number in hub.survivors
+            rows = "its rows are in these numbers" if there else "its rows are not in these numbers"
+            rules.append(Rule(f"{name} took no part to the end, and {rows}: {why}", Effect.TOLD))
         return replace(answer, rules=rules_of(rules))
 
     def _refusals(self, event: Event, asked: Budget, purpose: str | None) -> dict[str, str]:
@@ -236,13 +239,18 @@ class FederatedQuery:
 
     def _check_same(self, foreseen: Mapping[str, Preview]) -> None:
         """Refuse sites that would not compute the same: other columns, bounds, keys or noise."""
-        facts = {name: (each.question, each.rules, each.event) for name, each in foreseen.items()}
+        facts = {}
+        for name, each in foreseen.items():
+            site = self.sites[name]
+            query = site.query if isinstance(site, SqlQuery) else site
+            keys = "" if query.keys is None else query.keys.facts
+            asked = repr(query.arrangement.aggregates)
+            facts[name] = (each.question, each.rules, each.event, keys, asked)
         first, agreed = next(iter(facts.items()))
         for name, own in facts.items():
             if own != agreed:
-                what = next(
-                    what for what, a, b in zip(("question", "rules", "noise"), own, agreed, strict=True) if a != b
-                )
+                kinds = ("question", "rules", "noise", "groups", "columns")
+                what = next(what for what, a, b in zip(kinds, own, agreed, strict=True) if a != b)
                 raise InvalidParameterError(
                     f"The sites {first!r:.40} and {name!r:.40} would not answer alike: their {what} differ.",
                     fix="let all sites declare the same columns, bounds, keys and unit.",
@@ -261,6 +269,8 @@ class _Link:
     overlap: int
     asked: Any = None
     steps: int = 0
+    failed: bool = False
+    """Whether this site failed by itself, and not for want of others."""
 
     @property
     def key(self) -> int:
@@ -298,6 +308,8 @@ class _Hub:
     session: bytes = b""
     replies: dict[int, bytes | NDArray[np.int64]] = field(default_factory=dict)
     failure: DefocusError | None = None
+    survivors: frozenset[int] = frozenset()
+    """Whose rows are in the last sum."""
 
     def plan(self, step: int, length: int) -> SumPlan:
         """What is agreed on for one sum: everything but the step and its length is for all of them."""
@@ -315,7 +327,7 @@ class _Hub:
             self._go_on()
             self.turn.wait_for(lambda: number in self.replies or self.failure is not None)
             if self.failure is not None:
-                raise self.failure
+                raise ProtocolError(f"There is no sum: {self.failure.what}")
             return self.replies.pop(number)
 
     def leave(self, number: int) -> None:
@@ -333,9 +345,10 @@ class _Hub:
             replies: dict[int, bytes | NDArray[np.int64]] = dict(coordinator.advance())
             if not replies:  # the last step is over
                 total = coordinator.sum()
-                replies = {number: total.copy() for number in coordinator.survivors}
-        except DefocusError as problem:
-            self.failure = problem
+                self.survivors = coordinator.survivors
+                replies = {number: total.copy() for number in self.survivors}
+        except Exception as problem:  # noqa: BLE001  # nobody may wait for ever
+            self.failure = problem if isinstance(problem, DefocusError) else ProtocolError("The coordinator failed.")
             replies = {}
         self.replies |= {number: reply for number, reply in replies.items() if number not in self.left}
         self.turn.notify_all()

@@ -1,7 +1,8 @@
 """Messages of a secure sum, as bytes: strict to read, so that there is one way to write each.
 
 ``kind (1) | session (32) | sender (2) | body | signature (64)``; what the coordinator sends has no sender and no
-signature, since nobody relies on its word. All numbers are unsigned and big-endian.
+signature, since nobody relies on its word. Numbers are unsigned and big-endian, but for
+masked vectors, which are little-endian.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -385,11 +385,12 @@ class Desk:
     def run(self, request: Request, progress: Callable[[float], None] | None = None) -> Request:
         """Charge, compute, add noise and keep the answer of a request that was claimed, and not cancelled since."""
         try:
-            declared = self.datasets.described(request.dataset)
             source = replace(self._source(request.dataset, request.purpose), approver=request.approver_name)
             asked = Question.read(request.question)
             put = asked.of(source)
-            settled = self._unfit(request, put.ledger, declared.identity)
+            # Read after the data set was opened: what was opened is then no newer than what is compared.
+            identity = self.datasets.described(request.dataset).identity
+            settled = self._unfit(request, put.ledger, identity)
             if settled is not None:
                 return settled
             made = self._released(put, asked, request, progress)

@@ -80,9 +80,9 @@ def stepped(table: Any, said: Mapping[str, Any]) -> Any:
         table = table.part(*listed(said["part"]))
     if said.get("rows") is not None or said.get("groups") is not None:
         table = table.bound(rows=said.get("rows"), groups=said.get("groups"))
-    for condition in listed(said.get("filter", [])):
+    for condition in listed(said.get("filter") or []):
         table = table.where(condition)
-    steps = said.get("steps", [])
+    steps = said.get("steps") or []
     for step in steps if isinstance(steps, list) else ():
         table = _taken(table, step)
     return table
@@ -96,8 +96,8 @@ def conditions(question: str) -> tuple[frozenset[str], str]:
     """
     said = json.loads(question)
     if "sql" not in said:
-        steps = [step for step in said.get("steps", []) if isinstance(step, list) and step]
-        filters = [*listed(said.get("filter", [])), *(step[1] for step in steps if step[0] == "where")]
+        steps = [step for step in said.get("steps") or [] if isinstance(step, list) and step]
+        filters = [*listed(said.get("filter") or []), *(step[1] for step in steps if step[0] == "where")]
         rest = {key: value for key, value in said.items() if key not in _BESIDE}
         rest["steps"] = [step for step in steps if step[0] != "where"]
         spelt = frozenset(one for text in filters for one in _conjuncts(str(text)))

@@ -210,7 +210,8 @@ class PeopleSynthesiser:
 
     @property
     def _book(self) -> Ledger:
-        return self.table.ledger.about(*self.table.rows.charged)
+        """What is charged: of a table of persons all are counted, whichever part is asked about."""
+        return self.table.ledger.about(*(self.table.rows.charged if self.persons is None else ()))
 
     @property
     def _bound(self) -> Bound:

@@ -121,9 +121,11 @@ def _plain(statement: str, names: Sequence[str], dataset: str) -> bool:
     shown = [one.unalias() for one in read.expressions]
     counts = [one for one in shown if isinstance(one, exp.Count) and isinstance(one.this, exp.Star)]
     keys = [one.name for one in shown if isinstance(one, exp.Column)]
+    source = read.args.get("from_") or read.args.get("from")
+    plain = source is not None and isinstance(source.this, exp.Table) and not any(source.this.args.get("joins") or ())
     tables = [one.name for one in read.find_all(exp.Table)]
     allowed = {"expressions", "from", "from_", "group", "kind"}
-    return parts <= allowed and len(counts) == 1 and keys == list(names) and tables == [dataset]
+    return parts <= allowed and len(counts) == 1 and keys == list(names) and plain and tables == [dataset]
 
 
 def _codes(domain: Domain) -> Mapping[Any, int]:

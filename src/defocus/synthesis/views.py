@@ -83,6 +83,12 @@ class View:
         found = sum(domain.found for domain in self.domains)
         if not found:
             return None
+        if self.bound is None and self.unit.per_person not in {None, 1}:
+            raise NotDeclaredError(
+                f"Values are found by counting persons, and these rows do not say whose they are: they protect"
+                f" {self.unit}.",
+                fix='declare the values; or name the column of the person: unit=dp.user("…").',
+            )
         return PartitionSelection(
             epsilon=_FINDING * part * float(asked.epsilon or 0) / found,
             delta=0.5 * part * float(asked.delta) / found,

@@ -198,7 +198,7 @@ class Table:
         """What one person may contribute: rows in all, groups, and rows in each group.
 
         By default, and with ``rows="find"``, a part of what a question costs finds the number of rows with the least
-        error: a twentieth, and for counts and sums a tenth, up to a quarter in few groups.
+        error: a fifth for a hundred groups, up to two fifths for one, and half of that where means alone are asked for.
         """
         return replace(self, contribution=Bound.of(rows=rows, groups=groups, per_group=per_group, by=by))
 

@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn import functional as F  # noqa: N812 -- its name everywhere
 
 from defocus.errors import UnfitModelError
-from defocus.learning.gradients import Gradients, graph, uses
+from defocus.learning.gradients import Gradients, graph, onepass, uses
 from defocus.learning.gradients.losses import Losses
 from defocus.learning.gradients.onepass import OnePass
 from defocus.learning.gradients.pieces.piece import Choices
@@ -50,6 +50,30 @@ def test_linear_layers_of_any_shape(
     model = Model(lambda m, x: m.a(x).tanh().mean(1), a=nn.Linear(columns, rows, bias=bias))
     batch = (torch.randn(examples, length, columns), torch.randn(examples, rows))
     assert_right(model, batch, nn.MSELoss(), forced=forced)
+
+
+@pytest.mark.parametrize(("groups", "times"), [(2, 2), (4, 2), (3, 5)])
+def test_a_weight_beside_examples_of_several_rows_in_a_later_axis(groups: int, times: int) -> None:
+    """Rows of an example lie in the second axis, and a weight has an axis before it: it may be as long as they are."""
+
+    def forward(m: Any, x: torch.Tensor) -> torch.Tensor:
+        rows = x.flatten(0, 1).transpose(0, 1) * m.w
+        return rows.transpose(0, 1).reshape(x.shape).flatten(1).pow(2).sum(1, keepdim=True)
+
+    torch.manual_seed(4)
+    model = Model(forward, w=nn.Parameter(torch.randn(groups, 1, 3)))
+    assert_right(model, (torch.randn(6, times, groups, 3), torch.zeros(6, 1)), nn.MSELoss())
+
+
+def test_every_shape_of_a_batch_is_compared_with_the_loop() -> None:
+    torch.manual_seed(5)
+    model = Model(lambda m, x: m.a(x).mean(1), a=nn.Linear(3, 2))
+    way = OnePass(model, Losses(nn.MSELoss()), grouped(model, None), Choices())
+    short, long = ((torch.randn(4, length, 3), torch.randn(4, 2)) for length in (1, 5))
+    added(way, model, short, clip(1.0))
+    way.graph(long)
+    assert way.follows(short)
+    assert not way.follows(long)
 
 
 @settings(max_examples=25, deadline=None)
@@ -268,9 +292,10 @@ def test_the_backward_pass_notices_by_itself_what_it_should_not_have_reached() -
         lambda m, x: m.a(x).mean(1) + torch.einsum("bd,cd->bc", x[:, 0], m.w), a=nn.Linear(8, 3), w=parameter(3, 8)
     )
     way = OnePass(model, Losses(nn.CrossEntropyLoss()), grouped(model, None), Choices())
-    way._trusted = True  # without the trial, which would notice too
+    batch = sequences()
+    way._trusted.add(onepass._key(batch))  # without the trial, which would notice too
     with pytest.raises(UnknownUseError):
-        added(way, model, sequences(), clip(1.0))
+        added(way, model, batch, clip(1.0))
     assert not any(bool(p.grad.any()) for p in model.parameters())
 
 
@@ -283,9 +308,10 @@ def test_an_input_changed_in_place_is_noticed_even_where_autograd_does_not_care(
 
     model = Model(forward, b=nn.Linear(8, 3))
     way = OnePass(model, Losses(nn.CrossEntropyLoss()), grouped(model, None), Choices())
-    way._trusted = True
+    batch = sequences()
+    way._trusted.add(onepass._key(batch))
     with pytest.raises(ChangedError):
-        added(way, model, sequences(), clip(1.0))
+        added(way, model, batch, clip(1.0))
 
 
 def test_double_precision() -> None:

@@ -280,7 +280,7 @@ class OnePass:
         self._group_of = {name: number for number, group in enumerate(groups) for name in group}
         self._single = Looped(model, losses, groups)
         self._graphs: dict[Any, CheckedGraph] = {}
-        self._trusted = False
+        self._trusted: set[Any] = set()
         device = next(iter(self._regions.parameters.values())).device
         self._anchor = torch.zeros((), device=device, requires_grad=True)
         self._records = record and device.type == "cuda"
@@ -291,6 +291,7 @@ class OnePass:
     def forget(self) -> None:
         """Look at the model anew: something in it was exchanged."""
         self._graphs.clear()
+        self._trusted.clear()
         self._recorder.forget()
 
     @property
@@ -309,7 +310,7 @@ class OnePass:
 
     def follows(self, batch: Batch) -> bool:
         """Whether a batch goes through a graph that was checked and compared, and that leaves nothing anywhere."""
-        graph = self._graphs.get(_key(batch)) if self._trusted and size(batch) > 1 else None
+        graph = self._graphs.get(_key(batch)) if _key(batch) in self._trusted and size(batch) > 1 else None
         return graph is not None and not graph.writes and not graph.stale
 
     def add(
@@ -322,7 +323,7 @@ class OnePass:
         if size(batch) == 1:
             return self._single.add(batch, rule)
         graph = self.graph(batch)
-        if not self._trusted:
+        if _key(batch) not in self._trusted:
             self._trust(batch)
         if graph.convolves:
             batch = self._formats.best(batch, self._tried)
@@ -358,7 +359,8 @@ class OnePass:
         verdict = agrees(self._model, self._losses, self._regions.parameters, batch, self._sums)
         if verdict is False:
             raise UnknownUseError("two examples got other gradients than each of them alone")
-        self._trusted = verdict is True
+        if verdict is True:
+            self._trusted.add(_key(batch))
 
     def _sums(self, batch: Batch) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         """Squared norms and plain sums, with nothing added to any parameter and nothing measured."""

@@ -195,7 +195,7 @@ def _spread(run: Pass, place: Place, rank: int) -> _Use:
             own = layout.apart(gradient, run.examples)
             own = own.flatten(1).sum(1) if not weight.dim() else own
             if layout.each > 1 and weight.dim():
-                own = own.sum(1, dtype=wide(own.dtype))
+                own = own.sum(place.axis + 1, dtype=wide(own.dtype))  # where the entries of an example are
             own = own.reshape(run.examples, *weight.shape)
             if table is not None and ids is not None and run.regions.find(table) is not None:
                 every = ids.reshape(1, -1).expand(run.examples, -1)
