@@ -10,7 +10,14 @@ import pytest
 import torch
 
 import defocus as dp
-from defocus.errors import DefocusError, InvalidParameterError, NotDeclaredError, UnfitDataError
+from defocus.errors import (
+    BudgetExceededError,
+    CheckpointError,
+    DefocusError,
+    InvalidParameterError,
+    NotDeclaredError,
+    UnfitDataError,
+)
 from defocus.learning import KMeans, LinearRegression, LogisticRegression, NaiveBayes, StandardScaler, Trainer
 from defocus.learning.data import tensors_of
 from defocus.learning.examples import PrivateExamples, owners
@@ -141,10 +148,85 @@ def trainer(data: Any, **more: Any) -> Trainer:
 
 
 def test_a_trainer_takes_ledger_unit_and_users_from_a_table(stays: dp.tables.Table, book: dp.Ledger) -> None:
-    run = trainer(stays.examples(["age", "days"], "ward"))
-    assert run.plan.size == len(set(PATIENT))
+    run = trainer(stays.examples(["age", "days"], "ward"), size=50)
+    assert run.plan.size == 50
     assert "everything about one patient" in run.explain()
     run.fit(progress=False)
+    assert charges(book) == 1
+
+
+def test_how_many_rows_of_a_table_there_are_is_told_to_nobody(
+    stays: dp.tables.Table, book: dp.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers: list[int] = []
+    read = type(stays.examples("age")).read_grouped
+
+    def counted(self: Any) -> Any:
+        rows = read(self)
+        numbers.append(len(rows[0]) - 1)
+        return rows
+
+    monkeypatch.setattr(type(stays.examples("age")), "read_grouped", counted)
+    told = []
+    for kept in ("age > 50", "age > 1000", "age < 1000"):
+        some = stays.where(kept).examples(["age", "days"], "ward")
+        with pytest.raises(NotDeclaredError, match="How many units") as refused:
+            trainer(some)
+        assert "size=" in refused.value.fix
+        for sampling in ("fixed size", "shuffled"):
+            with pytest.raises(InvalidParameterError, match="is private"):
+                trainer(some, size=20, sampling=sampling)
+        run = trainer(some, size=20, epsilon=0.5)
+        told.append((repr(run), run.explain()))
+        assert set(numbers) <= {0}  # those of empty tables, whose columns have the same types
+    assert len(set(told)) == 1
+    trainer(stays.examples(["age", "days"], "ward"), size=20, epsilon=0.5).fit(progress=False)
+    assert numbers[-1] == N
+    empty = trainer(stays.where("age > 1000").examples(["age", "days"], "ward"), size=20, epsilon=0.5)
+    assert empty.fit(progress=False).steps == 3
+    assert charges(book) == 2
+
+
+def test_a_run_on_a_table_is_resumed_with_the_same_rows(stays: dp.tables.Table, tmp_path: Path) -> None:
+    some = stays.where("age > 50").examples(["age", "days"], "ward")
+    run = trainer(some, size=20)
+    for batch in run.batches():
+        run.step(batch)
+        run.save(tmp_path / "run")
+        break
+    run.close()
+    for other in (stays.examples(["age", "days"], "ward"), stays.where("age > 1000").examples(["age", "days"], "ward")):
+        with pytest.raises(CheckpointError):
+            trainer(other, size=20).resume(tmp_path / "run")
+    again = trainer(some, size=20)
+    again.resume(tmp_path / "run")
+    assert again.fit(progress=False).steps == 3
+
+
+def test_a_fit_that_is_refused_or_recalled_reads_no_row(
+    stays: dp.tables.Table, book: dp.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    examples = stays.examples(["age", "days"], "ward")
+    numbers: list[int] = []
+    read = type(examples).read_grouped
+
+    def counted(self: Any) -> Any:
+        rows = read(self)
+        numbers.append(len(rows[0]) - 1)
+        return rows
+
+    monkeypatch.setattr(type(examples), "read_grouped", counted)
+    for make in (LogisticRegression, NaiveBayes):
+        with pytest.raises(BudgetExceededError):
+            make(epsilon=1000, delta=1e-6).fit(examples)
+    assert set(numbers) == {0}
+    known = {**PRICE, "request": "May"}
+    first = NaiveBayes(**known).fit(examples)
+    assert numbers[-1] == N
+    numbers.clear()
+    again = NaiveBayes(**known).fit(examples)
+    assert set(numbers) == {0}
+    assert all(np.array_equal(again.released()[name], value) for name, value in first.released().items())
     assert charges(book) == 1
 
 
@@ -173,9 +255,11 @@ def test_a_trainer_refuses_what_it_cannot_take_from_a_table(stays: dp.tables.Tab
         with pytest.raises(InvalidParameterError, match=f"{name}= was given beside"):
             trainer(examples, **{name: value})
     with pytest.raises(UnfitDataError, match="no target"):
-        trainer(stays.examples(["age", "days"]))
+        trainer(stays.examples(["age", "days"]), size=50)
     with pytest.raises(UnfitDataError, match="not declared"):
-        trainer(stays.derive(code="upper(ward)").examples(["age", "days"], "code"))
+        trainer(stays.derive(code="upper(ward)").examples(["age", "days"], "code"), size=50)
+    with pytest.raises(InvalidParameterError, match="no run on it is a scratch run"):
+        trainer(examples, size=50, scratch="a try")
     with pytest.raises(InvalidParameterError, match="Training protects rows or users"):
         trainer((torch.zeros(4, 2), torch.zeros(4).long()))
 

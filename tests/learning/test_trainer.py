@@ -709,6 +709,16 @@ def test_an_example_whose_target_is_ignored_adds_nothing_and_spoils_nothing(tmp_
     assert all(bool(torch.isfinite(each).all()) for each in parameters(run._stepper.model))
 
 
+class Rooted(torch.utils.data.TensorDataset):
+    """Examples that say in which folder they lie, as those of torchvision do."""
+
+    def __init__(self, parts: Any, root: Path) -> None:
+        super().__init__(*parts)
+        root.mkdir()
+        (root / "data").write_bytes(b"1")
+        self.root = root
+
+
 def test_a_scratch_run_charges_nothing_that_lasts_and_says_so(tmp_path: Path) -> None:
     def run(**more: Any) -> Trainer:
         net = model()
@@ -733,6 +743,14 @@ def test_a_scratch_run_charges_nothing_that_lasts_and_says_so(tmp_path: Path) ->
     run(data=mapped).fit(progress=False)
     with pytest.raises(InvalidParameterError, match="has a ledger, so it is private"):
         run(data=mapped, scratch="surely public")
+    folders = [Rooted(data(), tmp_path / name) for name in ("a", "b")]
+    two = torch.utils.data.ConcatDataset(folders)
+    with pytest.raises(NotDeclaredError, match="lies in several places"):
+        run(data=two, example=(torch.zeros(5), 0))
+    run(data=folders[1], example=(torch.zeros(5), 0)).fit(progress=False)
+    for wrapped in (two, torch.utils.data.Subset(two, range(4))):
+        with pytest.raises(InvalidParameterError, match="has a ledger, so it is private"):
+            run(data=wrapped, example=(torch.zeros(5), 0), scratch="surely public")
 
 
 def test_a_second_run_that_does_not_fit_is_told_how_to_try_things_out(tmp_path: Path) -> None:

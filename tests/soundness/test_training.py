@@ -75,7 +75,7 @@ def trained(kind: str, **more: Any) -> Callable[[Path, Sequence[Any]], Any]:
             private = KINDS[kind](x, y)
             if kind == "table":
                 opened = dp.open(private, **where, budget=dp.Budget(100, 1e-3), name="t").declare(y=[0, 1])
-                private, where = opened.examples([f"x{i}" for i in range(5)], "y"), {}
+                private, where = opened.examples([f"x{i}" for i in range(5)], "y"), {"size": len(X)}
             elif kind == "dataset":
                 where["example"] = torch.zeros(5), 0
             trainer = Trainer(

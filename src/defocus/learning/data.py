@@ -27,7 +27,7 @@ from defocus.learning.gradients.layouts import Batch
 from defocus.mechanisms.grid import read_column
 from defocus.noise.ranges import Integers
 
-__all__ = ["Collated", "Examples", "Units", "Weights", "examples", "tensors_of", "without_loader"]
+__all__ = ["Collated", "Examples", "Units", "Weights", "examples", "table_examples", "tensors_of", "without_loader"]
 
 Weights = npt.NDArray[np.float64]
 """How much each example counts."""
@@ -189,9 +189,9 @@ def examples(data: object, example: object = None, probe: Batch | None = None) -
             fix="pass the dataset; weights belong in the loss, where clipping bounds them.",
         )
     if isinstance(data, TensorDataset):
-        return _tensors(_pair(data.tensors))
+        return _some(_tensors(_pair(data.tensors)))
     if isinstance(data, tuple | list) and len(data) == 2 and not isinstance(data, Dataset):
-        return _tensors((data[0], data[1]))
+        return _some(_tensors((data[0], data[1])))
     if isinstance(data, IterableDataset) or not isinstance(data, Sized) or not hasattr(data, "__getitem__"):
         raise UnfitDataError(
             f"The data, of type {type(data).__name__}, has no known size or cannot be read by number, so no rate of"
@@ -201,6 +201,13 @@ def examples(data: object, example: object = None, probe: Batch | None = None) -
     if isinstance(data, torch.Tensor | np.ndarray | dict | str | bytes):
         raise UnfitDataError(f"The data is of type {type(data).__name__}, without targets.", fix=_FIX)
     return _some(Examples(len(data), _declared(data, example, probe), dataset=data))
+
+
+def table_examples(table: PrivateExamples) -> tuple[Examples, Units]:
+    """Examples of a table, of which there may be none, and the unit of each."""
+    pair, users = tensors_of(table)
+    listed = _tensors(pair)
+    return listed, Units(listed.length, users)
 
 
 def tensors_of(table: PrivateExamples) -> tuple[tuple[torch.Tensor, torch.Tensor], list[Any] | None]:
@@ -260,7 +267,7 @@ def _tensors(pair: tuple[Any, Any]) -> Examples:
         raise UnfitDataError("The data holds something that is not an array of examples.", fix=_FIX)
     if len({len(leaf) for leaf in leaves}) != 1:
         raise UnfitDataError("Inputs and targets do not agree on the number of examples.", fix=_FIX)
-    return _some(Examples(len(leaves[0]), _zeros(tensors), tensors=tensors))
+    return Examples(len(leaves[0]), _zeros(tensors), tensors=tensors)
 
 
 def _tensor(leaf: Any) -> Any:

@@ -4,6 +4,7 @@ import os
 import shutil
 import tempfile
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -69,12 +70,12 @@ def place_of(ledger: Any, data: Any, unit: Unit | None) -> Ledger | str | Path:
             f"A fit is charged to a Ledger, but got {type(ledger).__name__}.",
             fix='pass ledger="visits.ledger", or one that is open: dp.Ledger.open(path, budget=…, unit=…, dataset=…).',
         )
-    source = _source(data)
-    place = None if source is None else beside(source, unit=unit, budget=Budget(1))
-    if place is not None:
-        return place
+    places = _places(data, unit)
+    if len(places) == 1:
+        return places[0]
+    where = "lies in several places" if places else "is in memory and has no place of its own"
     raise NotDeclaredError(
-        "This data is in memory and has no place of its own, so nobody knows where its ledger is.",
+        f"This data {where}, so nobody knows where its ledger is.",
         fix='pass ledger="visits.ledger", the same each time, or the budget would start anew.',
     )
 
@@ -93,16 +94,14 @@ def scratched(
         raise InvalidParameterError(
             "scratch= says why the data may be used freely.", fix='pass for example scratch="random numbers".'
         )
-    if ledger is not None or budget is not None:
-        raise InvalidParameterError(
-            "A scratch run has no ledger that lasts and no budget.", fix="leave ledger= and budget= out with scratch=."
-        )
-    source = _source(data)
-    place = None if source is None else beside(source, unit=unit, budget=Budget(1))
-    if isinstance(data, PrivateExamples) or (place is not None and exists(place)):
+    if isinstance(data, PrivateExamples) or any(map(exists, _places(data, unit))):
         raise InvalidParameterError(
             "This data has a ledger, so it is private, and no run on it is a scratch run.",
             fix="try things out on made-up data of the same form: for example torch.randn of the same shape.",
+        )
+    if ledger is not None or budget is not None:
+        raise InvalidParameterError(
+            "A scratch run has no ledger that lasts and no budget.", fix="leave ledger= and budget= out with scratch=."
         )
     folder = tempfile.mkdtemp(prefix="defocus-scratch-")
     weakref.finalize(run, shutil.rmtree, folder, ignore_errors=True)
@@ -155,10 +154,20 @@ def _opened(place: str | Path, unit: Unit | None, new: Budget | None) -> Ledger:
     return Ledger.open(place, budget=new, unit=unit or rows(), dataset=Path(place).stem or "data")
 
 
-def _source(data: Any) -> str | Path | None:
-    """The file or folder that examples are read from; of inputs and targets, the inputs: else one would be left out."""
+def _places(data: Any, unit: Unit | None) -> list[str | Path]:
+    """The ledgers beside the files and folders that examples are read from, each once."""
+    places = (beside(source, unit=unit, budget=Budget(1)) for source in _sources(data))
+    return list(dict.fromkeys(place for place in places if place is not None))
+
+
+def _sources(data: Any) -> Iterator[str | Path]:
+    """The files and folders that examples are read from; of inputs and targets, those of the inputs."""
     data = data[0] if isinstance(data, tuple | list) and len(data) == 2 else data
     place = data.filename if isinstance(data, np.memmap) else getattr(data, "root", None)
     if isinstance(place, str | Path) and os.path.exists(place):  # noqa: PTH110  # never raises
-        return place
-    return _source(data.dataset) if hasattr(data, "dataset") else None  # a Subset
+        yield place
+    elif hasattr(data, "dataset"):  # a Subset
+        yield from _sources(data.dataset)
+    elif isinstance(parts := getattr(data, "datasets", None), list | tuple | dict):  # one after or beside the other
+        for part in parts.values() if isinstance(parts, dict) else parts:
+            yield from _sources(part)

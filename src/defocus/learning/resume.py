@@ -310,13 +310,18 @@ def digest_of_data(stepper: Stepper, key: bytes) -> bytes:
     """
     data, units = stepper.data, stepper.units
     secret = derive(key, "data", size=32)
-    numbers = np.unique(np.linspace(0, data.length - 1, _LOOKED_AT).astype(np.int64))
+    numbers = _spread(data.length)
     first, second = (_digest_of_examples(stepper, numbers, secret) for _ in range(2))
-    owners = units.examples_of(np.unique(np.linspace(0, units.count - 1, _LOOKED_AT).astype(np.int64)))[0]
+    owners = units.examples_of(_spread(units.count))[0]
     digest = hmac.new(secret, canonical([data.length, units.count]).encode(), hashlib.sha256)
     digest.update(first if first == second else b"")
     digest.update(np.ascontiguousarray(owners).data)
     return digest.digest()
+
+
+def _spread(length: int) -> Integers:
+    """Numbers below a length, evenly spread; none below zero."""
+    return np.unique(np.linspace(0, length, _LOOKED_AT, endpoint=False).astype(np.int64))[:length]
 
 
 def _digest_of_examples(stepper: Stepper, numbers: Integers, secret: bytes) -> bytes:

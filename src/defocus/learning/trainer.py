@@ -11,11 +11,19 @@ import numpy as np
 import torch
 from torch.nn.parameter import is_lazy
 
-from defocus.errors import InvalidParameterError, Number, TrainingEndedError, UnfitModelError, count, probability
+from defocus.errors import (
+    InvalidParameterError,
+    NotDeclaredError,
+    Number,
+    TrainingEndedError,
+    UnfitModelError,
+    count,
+    probability,
+)
 from defocus.learning.accountant import Plan, plan, protected
 from defocus.learning.charge import Payment, paying
 from defocus.learning.clipping import PerLayerClipping, as_clipping
-from defocus.learning.data import Examples, Units, examples, tensors_of, without_loader
+from defocus.learning.data import Examples, Units, examples, table_examples, without_loader
 from defocus.learning.distributed import Ranks, plain
 from defocus.learning.examples import PrivateExamples, said_once
 from defocus.learning.gradients import Gradients
@@ -52,6 +60,8 @@ __all__ = [
 
 
 _PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16}
+_EXACT = ("fixed size", "shuffled")
+"""Ways of sampling that make the exact number of units public."""
 
 
 def checked_parameters(model: torch.nn.Module) -> list[str]:
@@ -161,7 +171,7 @@ def checked_size(size: int | None, counted: int, sampling: object) -> int:
     """The public number of units: what was declared, or what the data has."""
     if size is None:
         return counted
-    if count("size", size) != counted and sampling in ("fixed size", "shuffled"):
+    if count("size", size) != counted and sampling in _EXACT:
         raise InvalidParameterError(
             f"With sampling={sampling!r} the number of units is public, and it is not the size declared.",
             fix='leave size= out, or use sampling="poisson".',
@@ -169,11 +179,39 @@ def checked_size(size: int | None, counted: int, sampling: object) -> int:
     return size
 
 
+def checked_table_size(size: int | None, sampling: object) -> int:
+    """The declared number of units in rows of a table, which may be those of any filter: how many is private."""
+    if size is None:
+        raise NotDeclaredError(
+            "How many units these rows of a table have is private, and it decides the rate of sampling.",
+            fix="declare a public number, about as many: size=10_000. It needs not be exact; a released count will do.",
+        )
+    if sampling in _EXACT:
+        raise InvalidParameterError(
+            f"With sampling={sampling!r} the number of units is public, and that of rows of a table is private.",
+            fix='leave sampling= out, or use sampling="poisson" or "balls in bins".',
+        )
+    return count("size", size)
+
+
+def counted(
+    data: Any, unit: Unit, users: object, *, size: int | None, sampling: object, form: tuple[Any, Batch | None]
+) -> tuple[Examples, Units, int]:
+    """The examples of a run, the unit of each, and the public number of units. Of a table, no row and its columns."""
+    if isinstance(data, PrivateExamples):
+        declared = checked_table_size(size, sampling)
+        return *table_examples(data.empty()), declared
+    listed = examples(data, *form)
+    checked_unit(unit, users)
+    units = Units(listed.length, users)
+    return listed, units, checked_size(size, units.count, sampling)
+
+
 def checked_number(unit: Unit, place: object, sampling: object) -> None:
     """Refuse batches that make the number of units public where a person of the ledger may be absent from the data."""
     view = isinstance(place, Ledger) and place.terms.person is not None
     absent = unit.adjacency is Adjacency.REPLACE and (view or unit.per_person is not None)
-    if absent and sampling in ("fixed size", "shuffled"):
+    if absent and sampling in _EXACT:
         raise InvalidParameterError(
             "A person of this ledger may be absent from the data, so the number of units is not public.",
             fix='leave sampling= out, or use sampling="poisson".',
@@ -229,9 +267,10 @@ class Trainer:
         different sums, and no two processes go on with it at once. See :mod:`defocus.learning.run_log`.
     Assumes:
         The number of units (``size``) is public: it decides the rate of sampling. Unless declared, the number of
-        examples or users in the data is taken for it, as is usual. The loss is a sum or mean of one term for each
-        example, and an example's term does not depend on the others: what can be checked of that is checked at set-up
-        on synthetic examples. The model and the optimizer stay what they were then (:mod:`~.model_guard`).
+        examples or users in the data is taken for it, as is usual. Of ``table.examples(…)`` it must be declared: their
+        number is that of any filter, and no row is read before the charge. The loss is a sum or mean of one term for
+        each example, and an example's term does not depend on the others: what can be checked of that is checked at
+        set-up on synthetic examples. The model and the optimizer stay what they were then (:mod:`~.model_guard`).
         For what floating point does not promise, see :mod:`defocus.learning.noise`.
     Reference:
         Abadi et al. (2016), Deep learning with differential privacy; Ponomareva et al. (2023), How to DP-fy ML.
@@ -261,7 +300,7 @@ class Trainer:
             ledger that lasts, and the run says that it promises nothing to anyone.
         users: for ``unit=user(…)``, the user of each example. A user's examples are clipped one by one and averaged;
             those without a user (None, NaN) are left out.
-        size: the public number of units, if that of the data is not public.
+        size: the public number of units, if that of the data is not public, as that of a table's rows never is.
         sampling: "poisson", "balls in bins", "shuffled" or "fixed size"; each is charged as what is proven for it.
         noise: a :class:`~defocus.learning.noise_schedule.Schedule`, or
             :class:`~defocus.learning.noise_schedule.Banded` for correlated noise; the same in each step by default.
@@ -333,15 +372,13 @@ class Trainer:
         names = checked_parameters(module)
         checked_optimizer(optimizer, module)
         data, loaded = without_loader(data)
-        if isinstance(data, PrivateExamples):
-            said_once(data, ledger=ledger, users=users, unit=None if unit == data.unit else unit)
-            unit, ledger = protected(data.unit), data.ledger
-            data, users = tensors_of(data)
-        listed, unit = examples(data, example, probe), protected(unit)
+        self._table = data if isinstance(data, PrivateExamples) else None
+        if self._table is not None:
+            said_once(self._table, ledger=ledger, users=users, unit=None if unit == data.unit else unit)
+            unit, ledger = self._table.unit, self._table.ledger
+        unit = protected(unit)
+        listed, units, declared = counted(data, unit, users, size=size, sampling=sampling, form=(example, probe))
         checked_memory(module, loss, listed)
-        checked_unit(unit, users)
-        units = Units(listed.length, users)
-        declared = checked_size(size, units.count, sampling)
         narrow = checked_precision(precision)
         clipping = as_clipping(max_grad_norm)
         if isinstance(clipping, PerLayerClipping):
@@ -427,7 +464,7 @@ class Trainer:
         The first one charges the run. A batch that is passed over without a step is gone, as it was paid for.
         """
         with self._turn:
-            key = self._paid.begin()
+            key = self._begun()
         while self._taken < self.plan.steps:
             self._offered = self._drawn(key)
             yield self._offered
@@ -489,7 +526,7 @@ class Trainer:
         ways = 0
         if checkpoint is not None and not self._taken:
             check_place(checkpoint)
-            self._paid.begin()
+            self._begun()
             self.save(checkpoint)
         with self, bar:
             for batch in self.batches():
@@ -538,6 +575,7 @@ class Trainer:
         """
         if self._taken or self._paid.key is not None:
             raise InvalidParameterError("The run has begun.", fix="resume before the first step, in a new Trainer.")
+        self._look()
         state = self._state()
         more, tuning = self._paid.resume(state, path)
         self._stepper.gradients = self._tuned(tuning=tuning)  # other ways to add up would round differently
@@ -577,6 +615,24 @@ class Trainer:
             f"Trainer({type(self._stepper.model).__name__}, {self.plan.unit}, {self.plan.price},"
             f" {self.steps_taken} of {self.plan.steps} steps{scratch})"
         )
+
+    def _begun(self) -> bytes:
+        """The key of the run, once it is charged; rows of a table are read then, and not before."""
+        key = self._paid.begin()
+        self._look()
+        return key
+
+    def _look(self) -> None:
+        """Read the rows of a table, of a run that is charged."""
+
+        def read() -> None:
+            if self._table is not None:
+                self._stepper.data, self._stepper.units = table_examples(self._table)
+                self._table = None
+
+        problem = withheld(read)
+        if problem is not None:
+            raise problem  # from here, where no rows are at hand
 
     def _end(self) -> None:
         """After the last step, note the end of the run in the ledger."""

@@ -22,6 +22,7 @@ from defocus.noise import Bits
 from defocus.noise.bits import source
 from defocus.privacy.expressions import unparse
 from defocus.release import promise
+from defocus.release.charge import admitted
 from defocus.release.preview import previewed
 
 __all__ = ["PrivateEstimator"]
@@ -109,18 +110,7 @@ class PrivateEstimator(BaseEstimator, ABC):
         True
         >>> visits.close(); home.cleanup()
         """
-        looked = X.empty() if isinstance(X, PrivateExamples) else X
-
-        def planned(**changed: Any) -> "_PlannedError":
-            twin = clone(self).set_params(**changed)
-            vars(twin)["_only_planned"] = True
-            try:
-                twin.fit(looked, y, users)
-            except _PlannedError as found:
-                return found
-            raise AssertionError
-
-        found = planned()
+        found = self._foretold(X, y, users)
         if not isinstance(found.means.ledger, Ledger):
             raise InvalidParameterError("A preview needs an open ledger.", fix="pass ledger=Ledger.open(…).")
         column = PreviewColumn("fit", found.plan.method, math.nan, math.nan)
@@ -129,15 +119,34 @@ class PrivateEstimator(BaseEstimator, ABC):
             found.plan.event,
             question=f"fit {type(self).__name__}",
             asked=found.means.price,
-            replan=lambda delta: planned(delta=delta).plan.event,
+            replan=lambda delta: self._foretold(X, y, users, delta=delta).plan.event,
             ledger=found.means.ledger,
             thing="model",
         )
+
+    def _foretold(self, X: Any, y: Any, users: Any, **changed: Any) -> "_PlannedError":
+        """The plan of a fit and what it may spend; of the examples of a table no row is read."""
+        twin = clone(self).set_params(**changed)
+        vars(twin)["_only_planned"] = True
+        try:
+            twin.fit(X.empty() if isinstance(X, PrivateExamples) else X, y, users)
+        except _PlannedError as found:
+            return found
+        raise AssertionError
+
+    def _is_paid_with_rows(self, X: PrivateExamples, y: Any, users: Any) -> bool:
+        """Whether a fit to a table will be charged, so that its rows are needed: neither refused nor recalled."""
+        if self.request is not None and X.ledger.recall(self.request) is not None:
+            return False
+        found = self._foretold(X, y, users)
+        return admitted(found.plan.event, found.means.price, X.ledger) is not None
 
     def _told(self, X: Any, y: Any, users: Any) -> tuple[Self, FitBudget, Bits, Data]:
         """The parameters as they are now, what a fit may spend, where its noise comes from, and what it is fitted to.
 
         A fit goes by this copy alone: were a parameter set while it lasts, it would do other things than it paid for.
+        Rows of a table are read for a fit that its ledger admits. Any other goes on without rows, and is refused, or
+        recalled, by the same plan: what is refused took no time that depends on them.
         """
         if self.random_state is not None:
             raise InvalidParameterError(
@@ -147,7 +156,10 @@ class PrivateEstimator(BaseEstimator, ABC):
         told: Self = clone(self)
         self._about = X.facts if isinstance(X, PrivateExamples) else ""
         named = ("epsilon", "delta", "rho", "ledger", "unit", "budget")
-        data = data_of(told, X, y, users)
+        if isinstance(X, PrivateExamples) and "_only_planned" not in vars(self):
+            data = data_of(told, X if self._is_paid_with_rows(X, y, users) else X.empty(), y, users)
+        else:
+            data = data_of(told, X, y, users)
         means = fit_budget(**{name: getattr(told, name) for name in named}, persons=data.persons)
         return told, means, source(told.bits), data
 
