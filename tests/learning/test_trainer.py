@@ -733,6 +733,9 @@ def test_a_scratch_run_charges_nothing_that_lasts_and_says_so(tmp_path: Path) ->
         result = tried.fit(progress=False)
         assert result.steps == 2
         assert "nothing is promised" in result.explanation
+        assert "protected:  nobody: a scratch run" in str(result)
+        assert "charged:" not in str(result)
+        assert "Charged as entry" not in result.explanation
     with pytest.raises(InvalidParameterError, match="no ledger that lasts"):
         run(scratch="public", ledger=tmp_path / "a.ledger")
     with pytest.raises(InvalidParameterError, match="says why"):

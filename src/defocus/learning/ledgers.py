@@ -24,7 +24,7 @@ __all__ = ["SCRATCH", "charge_run", "delta_of", "ledger_of", "place_of", "price"
 
 SCRATCH = (
     "A scratch run: the data was said to be public or made up ({why}). Nothing is charged to a ledger that lasts, and"
-    " nothing is promised to anyone in the data."
+    " nothing is promised to anyone in the data. The lines below tell what the same run does with private data."
 )
 
 _CUSTOMARY = 1e-6

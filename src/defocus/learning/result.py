@@ -77,6 +77,8 @@ class TrainingResult:
     explanation: str = field(repr=False)
     passed: int = 0
     """How many batches were drawn and passed over without a step."""
+    scratch: bool = False
+    """Whether the data was said to be public or made up, so that nobody is protected and nothing was charged."""
 
     @property
     def facts(self) -> dict[str, str]:
@@ -90,7 +92,9 @@ class TrainingResult:
         }
         if self.metrics is not None and str(self.metrics):
             facts["at the end"] = self.metrics.words()
-        if self.receipt is not None:
+        if self.scratch:
+            facts["protected"] = f"nobody: a scratch run. With private data: {facts['protected']}"
+        elif self.receipt is not None:
             facts["charged"] = str(self.receipt)
         return facts
 

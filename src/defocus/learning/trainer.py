@@ -550,6 +550,7 @@ class Trainer:
             metrics=None if self._stepper.glance is None else self._stepper.glance.copy(),
             clips=self._stepper.clips,
             explanation=self.explain(),
+            scratch=self._scratch is not None,
         )
 
     def save(self, path: str | Path, *, more: dict[str, Any] | None = None) -> None:
@@ -601,8 +602,8 @@ class Trainer:
             self.plan,
             self._stepper,
             self._ways,
-            "" if paid.receipt else paid.prospect(),
-            receipt=paid.receipt,
+            "" if paid.receipt or self._scratch else paid.prospect(),
+            receipt=None if self._scratch else paid.receipt,
             declared=self._declared,
         )
 
