@@ -13,7 +13,7 @@ from defocus.errors import CannotCalibrateError, InvalidParameterError
 from defocus.learning.accountant import Plan, plan
 from defocus.learning.clipping import AdaptiveClipping, FixedClipping
 from defocus.learning.metrics import Metrics
-from defocus.learning.noise_schedule import Banded, Schedule
+from defocus.learning.noise_schedule import Banded, BufferedToeplitz, Schedule
 from defocus.privacy import Gaussian, Sampled, account
 
 TENTH = Fraction(1, 10)
@@ -98,6 +98,9 @@ def test_correlated_noise_is_charged_by_turns() -> None:
     assert thinned.event == 6 * Sampled(Gaussian(thinned.ratio), Fraction(1, 2))
     assert thinned.batch_size == 100
     assert made(noise=Banded(), metrics=Metrics()).shares == (1.0, 0.0, 0.0)
+    buffered = made(noise=BufferedToeplitz(2), epochs=3, steps=None)
+    assert (buffered.steps, buffered.event) == (30, 3 * Gaussian(buffered.ratio))
+    assert made(noise=BufferedToeplitz(2, groups=10), epochs=3, steps=None).event == buffered.event
 
 
 def test_epochs_become_steps() -> None:
@@ -118,6 +121,10 @@ def test_epochs_become_steps() -> None:
         ({"noise_multiplier": 0.1}, "more than Budget"),
         ({"noise": Banded(), "sampling": "fixed size"}, "sampling of its own"),
         ({"noise": Banded(groups=20)}, "more than one of 20 groups"),
+        ({"noise": BufferedToeplitz(groups=20)}, "more than one of 20 groups"),
+        ({"noise": BufferedToeplitz(groups=5)}, "nothing is proven for a part"),
+        ({"noise": BufferedToeplitz(), "sampling": "shuffled"}, "sampling of its own"),
+        ({"noise": BufferedToeplitz(), "clipping": AdaptiveClipping()}, "where the clip shrinks"),
         ({"noise": Banded(), "clipping": AdaptiveClipping()}, "where the clip shrinks"),
         ({"price": None}, "nor how much noise"),
         ({"noise": 1.0}, "noise_multiplier="),

@@ -32,7 +32,7 @@ from defocus.learning.noise import (
     secret_of,
     seeded,
 )
-from defocus.learning.noise_schedule import Banded, strategy
+from defocus.learning.noise_schedule import Banded, BufferedToeplitz, strategy
 from defocus.noise.testing import seeded as repeated
 
 KEY = bytes(range(32))
@@ -285,9 +285,41 @@ def test_correlated_noise_solves_its_strategy() -> None:
     assert sorted(correlated.past) == [16, 17, 18, 19]
 
 
-def test_correlated_noise_of_a_step_that_is_repeated_is_the_same() -> None:
+def test_noise_from_buffers_solves_its_strategy_without_the_steps_that_were_passed_over() -> None:
+    how = strategy(BufferedToeplitz(3), steps=20, groups=8)
+    correlated, plain = Correlated(Cryptographic(), how), Cryptographic()
+    taken = [step for step in range(20) if step not in {4, 9, 10, 11}]
+
+    def entry(row: int, column: int) -> float:
+        past = row - column
+        if past <= 0:
+            return float(past == 0)
+        return sum(w * d ** (past - 1) for w, d in zip(how.weights, how.decays, strict=True))
+
+    noises, independent = [], []
+    for step in taken:
+        secret = KEY[:-1] + bytes([step])
+        sums = [torch.zeros(6), torch.zeros(2, 2)]
+        for _ in range(1 + step % 2):  # some are repeated
+            for total in sums:
+                total.zero_()
+            correlated.add(sums, [2.0, 2.0], secret, step=step)
+        bare = [torch.zeros(6), torch.zeros(2, 2)]
+        plain.add(bare, [2.0 * how.norm] * 2, secret, rounded=False)
+        noises.append(np.concatenate([total.double().numpy().ravel() for total in sums]))
+        independent.append(np.concatenate([total.double().numpy().ravel() for total in bare]))
+    matrix = np.array([[entry(row, column) for column in taken] for row in taken])
+    line = 2.0 ** (math.floor(math.log2(2.0 * how.norm)) - 7)
+    rounding = line / 2 * matrix.sum(axis=1).max() + 1e-5
+    assert np.abs(matrix @ np.array(noises) - np.array(independent)).max() < rounding
+    assert sorted(correlated.past) == [18, 19]
+    assert all(len(kept) == 3 * 2 for kept in correlated.past.values())
+
+
+@pytest.mark.parametrize("made", [Banded(4, 8), BufferedToeplitz(3)], ids=["banded", "buffered"])
+def test_correlated_noise_of_a_step_that_is_repeated_is_the_same(made: Any) -> None:
     """A step that failed after its noise was made must not be taken back by its own repetition."""
-    how = strategy(Banded(4, 8), steps=20, groups=8)
+    how = strategy(made, steps=20, groups=8)
     plain, repeated = Correlated(Cryptographic(), how), Correlated(Cryptographic(), how)
     for step in range(6):
         secret, here, there = KEY[:-1] + bytes([step]), torch.zeros(50), torch.zeros(50)

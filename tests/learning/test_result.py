@@ -10,7 +10,7 @@ from tests.learning.making import trainer
 
 from defocus import user
 from defocus.errors import InvalidParameterError
-from defocus.learning import Banded, Metrics, Schedule, Trainer
+from defocus.learning import Banded, BufferedToeplitz, Metrics, Schedule, Trainer
 
 
 def test_a_result_before_the_first_step_says_that_nothing_was_charged_yet(tmp_path: Path) -> None:
@@ -89,8 +89,9 @@ def added(run: Trainer, steps: int) -> list[float]:
         (Schedule([4, 1]), "nothing"),
         (Schedule([1, 3, 2]), "paid"),
         (Banded(4), "paid"),
+        (BufferedToeplitz(2), "paid"),
     ],
-    ids=["constant", "with metrics", "falling", "up and down", "correlated"],
+    ids=["constant", "with metrics", "falling", "up and down", "correlated", "buffered"],
 )
 def test_the_noise_that_is_told_is_the_noise_that_is_drawn(tmp_path: Path, noise: Any, metrics: str) -> None:
     run = trainer(tmp_path, noise=noise, metrics=metrics)
@@ -99,7 +100,7 @@ def test_the_noise_that_is_told_is_the_noise_that_is_drawn(tmp_path: Path, noise
     drawn = added(run, run.plan.steps)
     assert [min(drawn), max(drawn)] == pytest.approx([min(told), max(told)], rel=3e-3)
     assert len(told) == (2 if isinstance(noise, Schedule) else 1)
-    assert ("take back a part" in line) == isinstance(noise, Banded)
+    assert ("take back a part" in line) == isinstance(noise, Banded | BufferedToeplitz)
 
 
 def test_what_a_run_did_says_the_noise_of_all_steps(tmp_path: Path) -> None:

@@ -31,7 +31,16 @@ from defocus.errors import (
     UnfitDataError,
     UnfitModelError,
 )
-from defocus.learning import AdaptiveClipping, AutomaticClipping, Banded, PerLayerClipping, Schedule, Trainer, suggest
+from defocus.learning import (
+    AdaptiveClipping,
+    AutomaticClipping,
+    Banded,
+    BufferedToeplitz,
+    PerLayerClipping,
+    Schedule,
+    Trainer,
+    suggest,
+)
 from defocus.learning.metrics import PrivateMetrics
 from defocus.learning.noise import Cryptographic
 from defocus.learning.result import _exact
@@ -328,6 +337,7 @@ def test_examples_that_are_computed_together_are_not_clipped_together(tmp_path: 
         {"noise": Schedule.linear(2, 1, levels=2)},
         {"noise": Banded(2), "epsilon": 50, "delta": 1e-5},
         {"noise": Banded(2, groups=3), "epsilon": 50, "delta": 1e-5},
+        {"noise": BufferedToeplitz(2), "epsilon": 50, "delta": 1e-5},
         {"sampling": "balls in bins", "epsilon": 50, "delta": 1e-5},
         {"sampling": "fixed size", "epsilon": 50, "delta": 1e-5},
         {"sampling": "shuffled", "unit": rows(replace=True), "epsilon": 50, "delta": 1e-5},

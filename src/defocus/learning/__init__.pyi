@@ -18,6 +18,7 @@ from defocus.learning.hyperparameters import SearchResult as SearchResult
 from defocus.learning.hyperparameters import search as search
 from defocus.learning.metrics import Metrics as Metrics
 from defocus.learning.noise_schedule import Banded as Banded
+from defocus.learning.noise_schedule import BufferedToeplitz as BufferedToeplitz
 from defocus.learning.noise_schedule import Schedule as Schedule
 from defocus.learning.result import TrainingResult as TrainingResult
 from defocus.learning.suggestions import Suggestion as Suggestion

@@ -18,7 +18,7 @@ from defocus.answers.tables import text_facts
 from defocus.errors import InvalidParameterError, Number, UnsupportedEventError, count, positive
 from defocus.learning.clipping import AdaptiveClipping, Clipping
 from defocus.learning.metrics import Metrics
-from defocus.learning.noise_schedule import Banded, Schedule, Strategy, strategy
+from defocus.learning.noise_schedule import Banded, BufferedStrategy, BufferedToeplitz, Schedule, Strategy, strategy
 from defocus.learning.sampling import Cyclic, Sampling, planned
 from defocus.privacy.accounting import tightest
 from defocus.privacy.budgets import Budget
@@ -71,7 +71,7 @@ class Plan:
     """The base: standard deviation over sensitivity of everything a step releases, taken together."""
     shares: tuple[float, float, float]
     """The parts of the precision for the gradient, the clip and the metrics."""
-    strategy: Strategy | None
+    strategy: Strategy | BufferedStrategy | None
     event: Event
     """What the whole run owes, charged before its first batch."""
 
@@ -159,36 +159,36 @@ def plan(
         check_delta(outright, size)
     replace = unit.adjacency is Adjacency.REPLACE
     rows = _batch(batch_size, size)
-    if not isinstance(noise, Banded | Schedule | None):
+    if not isinstance(noise, Banded | BufferedToeplitz | Schedule | None):
         raise InvalidParameterError(
-            f"noise= is a Schedule or Banded noise, but it is of type {type(noise).__name__}.",
+            f"noise= is a Schedule, Banded or BufferedToeplitz noise, but it is of type {type(noise).__name__}.",
             fix="pass its ratio as noise_multiplier=, or leave it to be found for the price.",
         )
-    banded = noise if isinstance(noise, Banded) else None
+    correlated = noise if isinstance(noise, Banded | BufferedToeplitz) else None
     total = _steps(size, rows, epochs, steps, sampling)
     drawn: Sampling
-    how: Strategy | None = None
-    if banded is None:
+    how: Strategy | BufferedStrategy | None = None
+    if correlated is None:
         drawn = planned(sampling, size=size, batch=rows, steps=total, replace=replace)
     else:
         if sampling != "poisson":
             raise InvalidParameterError(
                 "Correlated noise has a sampling of its own: units take part in turns.",
-                fix="leave sampling= out with noise=Banded(…).",
+                fix="leave sampling= out with correlated noise.",
             )
         if isinstance(metrics, Metrics) and metrics != Metrics():
             raise InvalidParameterError(
                 "With correlated noise nothing is shown of losses and norms.",
-                fix='leave metrics= out with noise=Banded(…), or pass metrics="private" as the owner of the data.',
+                fix='leave metrics= out with correlated noise, or pass metrics="private" as the owner of the data.',
             )
         if isinstance(clipping, AdaptiveClipping):
             raise InvalidParameterError(
                 "Correlated noise takes back that of earlier steps, so a unit clipped at one step also moves later"
                 " ones; where the clip shrinks in between, their noise would be too small for it.",
-                fix="pass a number as max_grad_norm= with noise=Banded(…), or leave noise= out.",
+                fix="pass a number as max_grad_norm= with correlated noise, or leave noise= out.",
             )
-        drawn = _cyclic(banded, size=size, batch=rows, steps=total, replace=replace)
-        how = strategy(banded, steps=total, groups=drawn.groups)
+        drawn = _cyclic(correlated, size=size, batch=rows, steps=total, replace=replace)
+        how = strategy(correlated, steps=total, groups=drawn.groups)
     factors = noise.at(total) if isinstance(noise, Schedule) else (1.0,) * total
 
     def event(ratio: float) -> Event:
@@ -201,7 +201,7 @@ def plan(
     asked = _cost(event(ratio), delta, unit) if price is None else price
     if noise_multiplier is not None:
         _within(event(ratio), asked, unit)
-    shown = metrics.share if isinstance(metrics, Metrics) and banded is None else 0.0
+    shown = metrics.share if isinstance(metrics, Metrics) and correlated is None else 0.0
     shares = _shares(clipping.share, shown)
     return Plan(unit, asked, size, drawn, factors, ratio, shares, how, event(ratio))
 
@@ -216,16 +216,22 @@ def _shares(clip: float, metrics: float) -> tuple[float, float, float]:
     return 1 - clip - metrics, clip, metrics
 
 
-def _cyclic(banded: Banded, *, size: int, batch: Fraction, steps: int, replace: bool) -> Cyclic:
-    if banded.groups is None:
+def _cyclic(correlated: Banded | BufferedToeplitz, *, size: int, batch: Fraction, steps: int, replace: bool) -> Cyclic:
+    if correlated.groups is None:
         return Cyclic(size, max(1, round(size / batch)), Fraction(1), steps, replace)
-    rate = banded.groups * batch / size
+    rate = correlated.groups * batch / size
     if rate > 1:
         raise InvalidParameterError(
-            f"A batch of {float(batch):g} is more than one of {banded.groups} groups of {size} holds.",
+            f"A batch of {float(batch):g} is more than one of {correlated.groups} groups of {size} holds.",
             fix=f"pass groups <= {math.floor(size / batch)}, or a smaller batch_size=.",
         )
-    return Cyclic(size, banded.groups, rate, steps, replace)
+    if rate < 1 and isinstance(correlated, BufferedToeplitz):
+        raise InvalidParameterError(
+            f"With buffers all of a group take part, but {correlated.groups} groups of {size} hold more than a batch of"
+            f" {float(batch):g}: nothing is proven for a part of them.",
+            fix="leave groups= out, or use noise=Banded(groups=…), which draws a part and accounts for it.",
+        )
+    return Cyclic(size, correlated.groups, rate, steps, replace)
 
 
 def _batch(batch: object, size: int) -> Fraction:

@@ -63,7 +63,7 @@ from cryptography.hazmat.primitives.poly1305 import Poly1305
 from numpy.typing import NDArray
 
 from defocus.errors import InvalidParameterError
-from defocus.learning.noise_schedule import Strategy
+from defocus.learning.noise_schedule import BufferedStrategy, Strategy
 from defocus.ledger.entries import canonical
 from defocus.noise.bits import Bits, Words
 
@@ -302,35 +302,60 @@ def _two_normals(size: int, generator: torch.Generator, dtype: torch.dtype) -> t
 
 @final
 class Correlated:
-    """Noise that later steps take back: the solution n of C n = z for a banded strategy C and independent noise z.
+    """Noise that later steps take back: the solution n of C n = z for a strategy C and independent noise z.
 
-    Noises are kept by the numbers of their steps. A step that is repeated after a failure makes its noise anew from
-    those before it, and one that was passed over has none: then C without its row and column is what is solved, whose
-    columns are no longer, and overlap no more, than those of C.
+    What later steps need is kept by the numbers of steps: of a band, the noises; of buffers, what they hold after a
+    step. A step that is repeated after a failure makes its noise anew from those before it, and one that was passed
+    over has none: then C without its row and column is what is solved, whose columns are no longer, and overlap no
+    more, than those of C.
     """
 
     __slots__ = ("_strategy", "past", "source")
 
-    def __init__(self, noise: Noise, strategy: Strategy) -> None:
+    def __init__(self, noise: Noise, strategy: Strategy | BufferedStrategy) -> None:
         self.source, self._strategy = noise, strategy
         self.past: dict[int, list[torch.Tensor]] = {}
-        """The noises of the latest steps by their numbers: as secret as the data."""
+        """Noises, or buffers, of the latest steps by their numbers: as secret as the data."""
 
     def add(self, sums: Sequence[torch.Tensor], scales: Sequence[float], secret: bytes, *, step: int) -> None:
         """Add the noise of a step; ``scales`` are for a column of norm one."""
         longer = [scale * self._strategy.norm for scale in scales]
         noise = [torch.zeros_like(total, memory_format=torch.contiguous_format) for total in sums]
         self.source.add(noise, longer, secret, rounded=False)
-        for back, coefficient in enumerate(self._strategy.column[1:], 1):
-            if step - back in self.past:
-                for new, old in zip(noise, self.past[step - back], strict=True):
-                    new.sub_(old, alpha=coefficient)
-        if len(self._strategy.column) > 1:
-            oldest = step - len(self._strategy.column) + 1  # this step, repeated, needs it again
-            self.past = {at: old for at, old in self.past.items() if oldest <= at < step} | {step: noise}
+        if isinstance(self._strategy, Strategy):
+            self._take_back(self._strategy.column, noise, step)
+        else:
+            self._take_back_from_buffers(self._strategy, noise, step)
         for total, new in zip(sums, noise, strict=True):
             total.add_(new)
         _round(list(sums), longer)
+
+    def _take_back(self, column: Sequence[float], noise: list[torch.Tensor], step: int) -> None:
+        """Subtract earlier noises, each times its entry of the column."""
+        for back, coefficient in enumerate(column[1:], 1):
+            if step - back in self.past:
+                for new, old in zip(noise, self.past[step - back], strict=True):
+                    new.sub_(old, alpha=coefficient)
+        if len(column) > 1:
+            oldest = step - len(column) + 1  # this step, repeated, needs it again
+            self.past = {at: old for at, old in self.past.items() if oldest <= at < step} | {step: noise}
+
+    def _take_back_from_buffers(self, strategy: BufferedStrategy, noise: list[torch.Tensor], step: int) -> None:
+        r"""Subtract :math:`\sum_i w_i s_i`, with buffers :math:`s_i = \sum_{j<t} \lambda_i^{t-1-j} n_j` of noises."""
+        latest = max((at for at in self.past if at < step), default=None)
+        held = self.past.get(-1 if latest is None else latest)
+        size, kept = len(noise), []
+        before = [torch.zeros_like(each) for each in noise * len(strategy.weights)] if held is None else held
+        for place, (weight, decay) in enumerate(zip(strategy.weights, strategy.decays, strict=True)):
+            passed = decay ** (step - 1 - latest) if latest is not None else 1.0  # over steps without noise
+            kept.append([old * passed for old in before[place * size : (place + 1) * size]])
+            for new, buffer in zip(noise, kept[-1], strict=True):
+                new.sub_(buffer, alpha=weight)
+        for decay, buffers in zip(strategy.decays, kept, strict=True):
+            for buffer, new in zip(buffers, noise, strict=True):
+                buffer.mul_(decay).add_(new)
+        after = {step: [buffer for buffers in kept for buffer in buffers]}
+        self.past = after if latest is None or held is None else {latest: held} | after  # this step may be repeated
 
 
 def secret_of(noise: Noise | Correlated, key: bytes, step: int, sums: Sequence[torch.Tensor]) -> bytes:

@@ -185,7 +185,7 @@ def _noise(plan: Plan, stepper: Stepper) -> str:
     correlated = (
         ""
         if plan.strategy is None
-        else f", correlated over {len(plan.strategy.column)} steps, of which later ones take back a part"
+        else f", correlated over {plan.strategy.words()}, of which later ones take back a part"
     )
     return (
         f"Noise: Gaussian, {plan.noise_in_words(0)} times the clip on the sum of a step{correlated}, {source};"

@@ -269,6 +269,8 @@ class Cyclic(Sampling):
         only, so each row meets at most one. Given what was released before a turn, the rows up to the next one shift
         by (column times gradient) with probability ``rate`` and not otherwise, where the gradient is fixed: one
         release with Gaussian noise on a Poisson sample, at the sensitivity of the longest column.
+        With a buffered strategy, whose columns overlap, the rate is one and all turns together are one Gaussian
+        release, which costs as much as one of each: see :class:`~.noise_schedule.BufferedStrategy`.
     Reference:
         Choquette-Choo et al. (2023), (Amplified) banded matrix factorization, Theorem 4.
     """

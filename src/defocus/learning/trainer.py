@@ -303,7 +303,9 @@ class Trainer:
         size: the public number of units, if that of the data is not public, as that of a table's rows never is.
         sampling: "poisson", "balls in bins", "shuffled" or "fixed size"; each is charged as what is proven for it.
         noise: a :class:`~defocus.learning.noise_schedule.Schedule`, or
-            :class:`~defocus.learning.noise_schedule.Banded` for correlated noise; the same in each step by default.
+            :class:`~defocus.learning.noise_schedule.Banded` or
+            :class:`~defocus.learning.noise_schedule.BufferedToeplitz` for correlated noise; the same in each step by
+            default.
         randomness: "cryptographic" (the default on a CPU) or "generator" (the default elsewhere).
         metrics: what the progress shows of losses and norms: "paid" (1 % of the precision of each step), "private"
             (exact, for the data's owner only), "nothing", or a :class:`~defocus.learning.metrics.Metrics`.
