@@ -179,7 +179,7 @@ def checked_size(size: int | None, counted: int, sampling: object) -> int:
     return size
 
 
-def checked_table_size(size: int | None, sampling: object) -> int:
+def _table_size(size: int | None, sampling: object) -> int:
     """The declared number of units in rows of a table, which may be those of any filter: how many is private."""
     if size is None:
         raise NotDeclaredError(
@@ -194,12 +194,12 @@ def checked_table_size(size: int | None, sampling: object) -> int:
     return count("size", size)
 
 
-def counted(
+def _counted(
     data: Any, unit: Unit, users: object, *, size: int | None, sampling: object, form: tuple[Any, Batch | None]
 ) -> tuple[Examples, Units, int]:
     """The examples of a run, the unit of each, and the public number of units. Of a table, no row and its columns."""
     if isinstance(data, PrivateExamples):
-        declared = checked_table_size(size, sampling)
+        declared = _table_size(size, sampling)
         return *table_examples(data.empty()), declared
     listed = examples(data, *form)
     checked_unit(unit, users)
@@ -379,7 +379,7 @@ class Trainer:
             said_once(self._table, ledger=ledger, users=users, unit=None if unit == data.unit else unit)
             unit, ledger = self._table.unit, self._table.ledger
         unit = protected(unit)
-        listed, units, declared = counted(data, unit, users, size=size, sampling=sampling, form=(example, probe))
+        listed, units, declared = _counted(data, unit, users, size=size, sampling=sampling, form=(example, probe))
         checked_memory(module, loss, listed)
         narrow = checked_precision(precision)
         clipping = as_clipping(max_grad_norm)
