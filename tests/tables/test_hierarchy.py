@@ -303,7 +303,7 @@ def test_no_total_of_a_chosen_few_is_held_exactly(people: Table, made: Any) -> N
     ("levels", "how"),
     [
         (("state", "county", "tract"), {"keys": GEOGRAPHY.slice(0, 1)}),  # one leaf would be the rows of a chosen few
-        (("state", "county", "tract"), {"keys": pa.table(GEOGRAPHY.to_pydict())}),
+        (("state", "county", "tract"), {"keys": "leaves"}),
         (("county", "state", "tract"), {}),
         (("state", "tract"), {}),
     ],
@@ -317,6 +317,48 @@ def test_who_asks_chooses_neither_levels_nor_leaves_of_exact_totals(
     known = people.declare(state=["X"], county=[0], tract=["X00"])
     exact = counted(known.hierarchy("state", "county", "tract", invariants=["state"]).release(epsilon=1))
     assert exact["X", "all", "all"] == EXACT["X", "all", "all"]
+
+
+LEVELS = ("state", "county", "tract")
+
+
+def test_leaves_of_exact_totals_are_those_that_were_declared_whatever_becomes_of_what_was_passed(
+    tmp_path: Path,
+) -> None:
+    numbers = np.arange(4)
+    places = pa.table({"state": numbers // 2, "tract": numbers})  # Arrow looks into the memory of the arrays
+    names = [("X", 0, "X00"), ("X", 0, "X01")]
+    data = pa.table({"state": [0, 0, 0, 1], "tract": [0, 0, 1, 2]})
+    with opened(tmp_path / "p", data, invariants=dp.tables.Invariants(["state", "tract"], places, ["state"])) as table:
+        numbers[1] = 7  # its rows would be in no leaf, and the total one less
+        assert counted(table.hierarchy("state", "tract", invariants=["state"]).release(epsilon=1))["0", "all"] == 3
+        with pytest.raises(NotDeclaredError, match="the word of the data's owner"):
+            table.hierarchy("state", "tract", keys=places, invariants=["state"])
+    with opened(tmp_path / "l", invariants=dp.tables.Invariants(LEVELS, names, ["all"])) as table:
+        names[1:] = []
+        total = counted(table.hierarchy(*LEVELS, invariants=["all"]).release(epsilon=1))["all", "all", "all"]
+        assert total == EXACT["X", "0", "X00"] + EXACT["X", "0", "X01"]
+
+
+def test_leaves_of_exact_totals_are_compared_with_the_fact_in_the_ledger(people: Table) -> None:
+    held = people.invariants
+    assert held is not None
+    assert str(held) == people.ledger.invariants
+    before = len(people.ledger.history())
+    for name, value in (("keys", GEOGRAPHY.slice(0, 1)), ("exact", ("all", "state")), ("levels", LEVELS[:2])):
+        was = getattr(held, name)
+        object.__setattr__(held, name, value)
+        with pytest.raises(NotDeclaredError, match="the word of the data's owner"):
+            people.hierarchy(*held.levels, invariants=["state"])
+        object.__setattr__(held, name, was)
+    assert len(people.ledger.history()) == before
+    assert asked(people, invariants=["state"]).release(epsilon=1)  # repeated, as equal leaves
+
+
+def test_leaves_of_exact_totals_are_no_domains_that_whoever_asks_could_declare() -> None:
+    for keys in ("declared", 3, None):
+        with pytest.raises(InvalidParameterError, match="leaves of exact totals"):
+            dp.tables.Invariants(LEVELS, keys, ["state"])
 
 
 def test_exact_totals_that_the_owner_did_not_declare_are_refused(tmp_path: Path, people: Table) -> None:

@@ -478,6 +478,11 @@ class Ledger:
         return self._data.purposes if self._purpose is None else (self._purpose,)
 
     @property
+    def invariants(self) -> str | None:
+        """Which totals of the data are exact, in one line; None where none is."""
+        return self._data.invariants
+
+    @property
     def person(self) -> Unit:
         """Whom the ledger protects, however such a person appears in the data."""
         return self._made.unit

@@ -1,8 +1,9 @@
 """Hierarchies: which leaves there are, by public tables alone, and where totals may be held exactly."""
 
+import copy
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -26,11 +27,13 @@ class Invariants:
 
     Guarantee:
         Whoever asks chooses neither levels nor leaves of exact totals. Rows that are in no leaf are left out, so who
-        could choose the leaves could have the exact number of any rows at all, those of one person among them.
+        could choose the leaves could have the exact number of any rows at all, those of one person among them. So the
+        leaves are copied, here and for each question, and what was copied is compared with the ledger's fact: what is
+        done to a table that was passed, or to this object, changes no exact total.
 
     Args:
         levels: the tree from the top, as for :meth:`.Table.hierarchy`.
-        keys: its leaves, a public table with all levels.
+        keys: its leaves, a public table with all levels, of which a copy is kept.
         exact: the levels whose totals may be exact; ``"all"`` is the grand total.
 
     >>> places = pa.table({"state": ["X", "X"], "county": ["a", "b"]})
@@ -50,6 +53,7 @@ class Invariants:
                     f"{name} of Invariants are names of levels.", fix=f'write {name}=["state"].'
                 )
             object.__setattr__(self, name, tuple(given))
+        object.__setattr__(self, "keys", _copied(self.keys))
 
     def __str__(self) -> str:
         """One line that says which totals are exact, and that holds for the same leaves in any order alone."""
@@ -65,12 +69,31 @@ class Invariants:
         tree = f"{', '.join(sorted(self.exact))} of {' > '.join(self.levels)}"[:200]
         return f"{tree}; leaves {hashlib.sha256(told.encode()).hexdigest()}"
 
-    def leaves_of(self, levels: Sequence[str], keys: Any, wanted: Sequence[str]) -> Any:
-        """The leaves, if just this was declared; repeated or left out by whoever asks."""
-        same = keys is self.keys or (isinstance(keys, str) and keys == DECLARED)
-        if tuple(levels) != self.levels or not same or not set(wanted) <= set(self.exact):
+    def leaves_of(self, fact: str | None, levels: Sequence[str], keys: Any, wanted: Sequence[str]) -> Any:
+        """A copy of the leaves, if just this is the ledger's fact; repeated or left out by whoever asks."""
+        held = Invariants(self.levels, self.keys, self.exact)
+        repeated = isinstance(keys, str) and keys == DECLARED
+        if not repeated and not isinstance(keys, str):
+            repeated = str(Invariants(self.levels, keys, self.exact)) == fact
+        if str(held) != fact or tuple(levels) != held.levels or not repeated or not set(wanted) <= set(held.exact):
             raise _not_declared()
-        return self.keys
+        return held.keys
+
+
+def _copied(keys: Any) -> Any:
+    """Leaves in memory that nobody else holds: tables made of arrays, lists and mappings can be changed in place."""
+    table = key_table(keys)
+    if table is not None:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as stream:
+            stream.write_table(table)
+        return pa.ipc.open_stream(sink.getvalue()).read_all()
+    if isinstance(keys, str) or not isinstance(keys, Iterable):  # "declared": whoever asks may declare domains
+        raise InvalidParameterError(
+            f"The leaves of exact totals are of type {type(keys).__name__}.",
+            fix="name them: a public table with one line for each leaf and a column for each level.",
+        )
+    return copy.deepcopy(dict(keys) if isinstance(keys, Mapping) else list(keys))
 
 
 def _plain(value: Any) -> Any:
@@ -95,11 +118,16 @@ def _not_declared() -> NotDeclaredError:
     )
 
 
-def declared_leaves(held: Invariants | None, levels: Sequence[str], keys: Any, wanted: Sequence[str]) -> Any:
-    """The leaves of a tree with exact totals, which its owner declared."""
+def declared_leaves(
+    held: Invariants | None, fact: str | None, levels: Sequence[str], keys: Any, wanted: Sequence[str]
+) -> Any:
+    """The leaves of a tree with exact totals, which its owner declared and the ledger knows.
+
+    The ledger compares its fact with what was read at the opening again when it is charged.
+    """
     if held is None:
         raise _not_declared()
-    return held.leaves_of(levels, keys, wanted)
+    return held.leaves_of(fact, levels, keys, wanted)
 
 
 def leaves(rows: Rows, names: Sequence[str], keys: Any) -> tuple[tuple[str, ...], Keys, pa.Table | None]:

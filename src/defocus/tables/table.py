@@ -251,7 +251,7 @@ class Table:
         names = _names(columns, "hierarchy", fix="name the levels, from the top.")
         sets = replace(GroupingSets.of(names, "rollup"), whole=True).holding(invariants)
         if invariants:
-            keys = declared_leaves(self.invariants, names, keys, invariants)
+            keys = declared_leaves(self.invariants, self.ledger.invariants, names, keys, invariants)
         own, groups, paths = leaves(self.rows, names, keys)
         sets = replace(sets, paths=paths)
         if share is not None:
