@@ -31,7 +31,7 @@ DECLARED = {
     "learning/examples.py": "the type of a user who is a UUID: none is drawn",
     "learning/gradients/independence.py": "the type of a generator that an operator may be given: none is drawn from",
     "learning/gradients/trace.py": "the state of generators that a model may draw from, put back after a trace",
-    "federated/federation.py": "the name of a sum",
+    "federated/federation.py": "the name of a question",
     "federated/secret_sharing.py": "secret polynomials",
     "federated/secure_aggregation.py": "the name of a sum and seeds of masks",
     "ledger/terms.py": "the identity of a new ledger",

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import defocus as dp
-from defocus.errors import InvalidParameterError, TooFewPartiesError
+from defocus.errors import InvalidParameterError, LedgerUnavailableError, TooFewPartiesError
 from defocus.federated import Coordinator, federation
 from defocus.mechanisms import Gaussian, Laplace
 from defocus.mechanisms.noise_shares import NoiseShare
@@ -134,6 +134,19 @@ def test_a_site_that_refuses_takes_no_part_and_the_answer_says_so(
     assert "site 3 took no part" in told
     assert poor.ledger.spent() == before
     assert abs(float(answer["visits"].values.sum()) - 900) < 400
+
+
+def test_a_site_that_is_closed_stops_nobody_else(sites: dict[str, Table]) -> None:
+    sites["site 0"].close()
+    answer = federation(sites, dropouts=1).sql(SQL, epsilon=1)
+    assert "site 0 took no part to the end, and its rows are not in these numbers" in " ".join(map(str, answer.rules))
+    with pytest.raises(TooFewPartiesError, match="3 parties answered, but it takes 4") as caught:
+        federation(sites).sql(SQL, epsilon=1)
+    assert "is closed" in caught.value.__notes__[0]
+    for table in sites.values():
+        table.close()
+    with pytest.raises(LedgerUnavailableError):
+        federation(sites, dropouts=1).sql_query(SQL).preview(epsilon=1)
 
 
 def test_too_many_refusals_leave_no_answer_and_name_the_sites(

@@ -15,7 +15,7 @@ from defocus.errors import InvalidParameterError, NotDeclaredError, RequestWaits
 from defocus.server.client import RemoteTable
 from defocus.server.questions import Question
 from defocus.server.roles import Role
-from defocus.server.table_questions import lowered, spelled
+from defocus.tables.table_questions import lowered, spelled
 
 AGGREGATES: dict[str, Any] = {
     "count": dp.count(),

@@ -24,7 +24,7 @@ from defocus.server.pages.translations import translated
 from defocus.server.questions import KINDS, MODELS, Model, Question
 from defocus.server.requests import Desk
 from defocus.server.roles import ADMINISTRATOR, PUBLIC, Role
-from defocus.server.table_questions import conditions
+from defocus.tables.table_questions import conditions
 
 FILE = """
 name = "visits"

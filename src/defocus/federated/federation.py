@@ -16,22 +16,17 @@ Assumes:
     keeps its part of the protocol.
 """
 
-import hashlib
 import secrets
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, final
-
-import numpy as np
-from numpy.typing import NDArray
 
 from defocus.answers import Effect, Preview, Released, Rule
 from defocus.answers.rules import rules_of
-from defocus.errors import DefocusError, InvalidParameterError, Number, ProtocolError, TooFewPartiesError, count, whole
-from defocus.federated.secure_aggregation import Coordinator, Identity, Party, SumPlan
-from defocus.mechanisms import Gaussian, Laplace
-from defocus.mechanisms.noise_shares import NoiseShare
+from defocus.errors import DefocusError, InvalidParameterError, LedgerError, Number, TooFewPartiesError, count, whole
+from defocus.federated.lockstep import Hub, Link
+from defocus.federated.secure_aggregation import Identity
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
 from defocus.release.charge import admitted, spendable
@@ -48,8 +43,6 @@ _STEPS = frozenset(
     ]
 )
 """What makes a table or a question of a table, and releases nothing."""
-_BITS = 64
-"""Sums of tables are exact modulo 2**64, as they are in one table."""
 
 
 @final
@@ -145,11 +138,22 @@ class FederatedQuery:
 
     def preview(self, *, epsilon: Number | None = None, delta: Number | None = None) -> Preview:
         """How exact each column would be, and what it would cost each site. Free: no row is looked at."""
-        links = self._links(secrets.token_bytes(32))
-        foreseen = {name: link.asked.preview(epsilon=epsilon, delta=delta) for name, link in links.items()}
-        self._check_same(foreseen)
-        first: Preview = next(iter(foreseen.values()))
+        first: Preview = next(iter(self._foreseen(epsilon, delta)[0].values()))
         return replace(first, rules=rules_of((*first.rules, self._words)))
+
+    def _foreseen(self, epsilon: Number | None, delta: Number | None) -> tuple[dict[str, Preview], dict[str, str]]:
+        """What each site foresees, and why some do not: a ledger that is closed stops nobody but its site."""
+        foreseen: dict[str, Preview] = {}
+        refused: dict[str, DefocusError] = {}
+        for name, link in self._links(secrets.token_bytes(32)).items():
+            try:
+                foreseen[name] = link.asked.preview(epsilon=epsilon, delta=delta)
+            except LedgerError as problem:
+                refused[name] = problem
+        if not foreseen:
+            raise next(iter(refused.values()))
+        self._check_same(foreseen)
+        return foreseen, {name: problem.what for name, problem in refused.items()}
 
     def release(
         self,
@@ -164,14 +168,15 @@ class FederatedQuery:
         A site that refuses, or fails, takes no part; the answer says so. If more do than may drop out, there is no
         answer; what was charged stays.
         """
-        event, asked = self.preview(epsilon=epsilon, delta=delta).event, spendable(epsilon, delta)
+        foreseen, refusals = self._foreseen(epsilon, delta)
+        event, asked = next(iter(foreseen.values())).event, spendable(epsilon, delta)
         links = self._links(secrets.token_bytes(32))
         answers: dict[str, Released] = {}
-        refusals = self._refusals(event, asked, purpose)
-        if len(self.sites) - len(refusals) < len(self.sites) - self.dropouts:
+        refusals |= self._refusals(list(foreseen), event, asked, purpose)
+        if len(refusals) > self.dropouts:
             raise self._too_few(refusals)
 
-        def at(name: str, link: _Link) -> None:
+        def at(name: str, link: Link) -> None:
             try:
                 answers[name] = link.asked.release(epsilon=epsilon, delta=delta, purpose=purpose, who=who)
             except DefocusError as problem:
@@ -201,10 +206,11 @@ class FederatedQuery:
             rules.append(Rule(f"{name} took no part to the end, and {rows}: {why}", Effect.TOLD))
         return replace(answer, rules=rules_of(rules))
 
-    def _refusals(self, event: Event, asked: Budget, purpose: str | None) -> dict[str, str]:
-        """Which sites would refuse, and why, before any is charged."""
+    def _refusals(self, names: Sequence[str], event: Event, asked: Budget, purpose: str | None) -> dict[str, str]:
+        """Which of these sites would refuse, and why, before any is charged."""
         found = {}
-        for name, site in self.sites.items():
+        for name in names:
+            site = self.sites[name]
             query = site.query if isinstance(site, SqlQuery) else site
             try:
                 query.ledger.purpose_of(purpose, query.question)
@@ -225,12 +231,12 @@ class FederatedQuery:
         known = "one site only" if self.overlap == 1 else f"at most {self.overlap} sites, and is bounded at each"
         return f"{number} sites answer together, of which {gone}; each person is known at {known}"
 
-    def _links(self, name: bytes) -> "dict[str, _Link]":
+    def _links(self, name: bytes) -> dict[str, Link]:
         identities = [Identity.generate() for _ in self.sites]
-        hub = _Hub(tuple(each.public for each in identities), name, self.dropouts, self.colluding)
+        hub = Hub(tuple(each.public for each in identities), name, self.dropouts, self.colluding)
         links = {}
         for place, (site, asked) in enumerate(self.sites.items()):
-            link = _Link(hub, place + 1, identities[place], self.honest, self.overlap)
+            link = Link(hub, place + 1, identities[place], self.honest, self.overlap)
             query = asked.query if isinstance(asked, SqlQuery) else asked
             together = replace(query, together=link)
             link.asked = replace(asked, query=together) if isinstance(asked, SqlQuery) else together
@@ -255,103 +261,6 @@ class FederatedQuery:
                     f"The sites {first!r:.40} and {name!r:.40} would not answer alike: their {what} differ.",
                     fix="let all sites declare the same columns, bounds, keys and unit.",
                 )
-
-
-@final
-@dataclass(slots=True, eq=False)
-class _Link:
-    """What one site is connected by: it draws shares of noise and takes part in one secure sum after the other."""
-
-    hub: "_Hub"
-    number: int
-    identity: Identity
-    honest: int
-    overlap: int
-    asked: Any = None
-    steps: int = 0
-    failed: bool = False
-    """Whether this site failed by itself, and not for want of others."""
-
-    @property
-    def key(self) -> int:
-        """128 bits that all sites know."""
-        return int.from_bytes(hashlib.sha256(b"defocus.federated/1 rows" + self.hub.name).digest()[:16])
-
-    def share(self, mechanism: Laplace | Gaussian) -> NoiseShare:
-        """The noise of a sum over all sites."""
-        return NoiseShare(mechanism, self.honest, len(self.hub.parties), self._added)
-
-    def _added(self, vector: NDArray[np.int64]) -> NDArray[np.int64]:
-        self.steps += 1
-        plan = self.hub.plan(self.steps, len(vector))
-        party = Party(plan, self.number, self.identity, vector)
-        message = party.begin()
-        while True:
-            reply = self.hub.exchange(self.number, plan, message)
-            if not isinstance(reply, bytes):
-                return reply
-            message = party.receive(reply)
-
-
-@final
-@dataclass(slots=True, eq=False)
-class _Hub:
-    """The coordinator of sites in one process: it answers each when all that are left have spoken."""
-
-    parties: tuple[bytes, ...]
-    name: bytes
-    dropouts: int
-    colluding: int
-    left: set[int] = field(default_factory=set)
-    turn: threading.Condition = field(default_factory=threading.Condition)
-    coordinator: Coordinator | None = None
-    session: bytes = b""
-    replies: dict[int, bytes | NDArray[np.int64]] = field(default_factory=dict)
-    failure: DefocusError | None = None
-    survivors: frozenset[int] = frozenset()
-    """Whose rows are in the last sum."""
-
-    def plan(self, step: int, length: int) -> SumPlan:
-        """What is agreed on for one sum: everything but the step and its length is for all of them."""
-        name = hashlib.sha256(self.name + step.to_bytes(8)).digest()
-        return SumPlan(self.parties, length, _BITS, self.dropouts, self.colluding, name)
-
-    def exchange(self, number: int, plan: SumPlan, message: bytes) -> bytes | NDArray[np.int64]:
-        """Hand in a message, and wait for what to do next: another message, or the sum."""
-        with self.turn:
-            if self.coordinator is None or self.coordinator.due is None:
-                self.coordinator, self.session = Coordinator(plan), plan.session
-            if plan.session != self.session:
-                raise ProtocolError("A site computes something else than the others.")
-            self.coordinator.accept(message)
-            self._go_on()
-            self.turn.wait_for(lambda: number in self.replies or self.failure is not None)
-            if self.failure is not None:
-                raise ProtocolError(f"There is no sum: {self.failure.what}")
-            return self.replies.pop(number)
-
-    def leave(self, number: int) -> None:
-        """Say that a site takes part no more."""
-        with self.turn:
-            self.left.add(number)
-            self._go_on()
-
-    def _go_on(self) -> None:
-        """End the step when nobody is missing who is still there."""
-        coordinator = self.coordinator
-        if coordinator is None or coordinator.due is None or coordinator.missing - self.left:
-            return
-        try:
-            replies: dict[int, bytes | NDArray[np.int64]] = dict(coordinator.advance())
-            if not replies:  # the last step is over
-                total = coordinator.sum()
-                self.survivors = coordinator.survivors
-                replies = {number: total.copy() for number in self.survivors}
-        except Exception as problem:  # noqa: BLE001  # nobody may wait for ever
-            self.failure = problem if isinstance(problem, DefocusError) else ProtocolError("The coordinator failed.")
-            replies = {}
-        self.replies |= {number: reply for number, reply in replies.items() if number not in self.left}
-        self.turn.notify_all()
 
 
 def federation(sites: Mapping[str, Any], *, dropouts: int = 0, colluding: int = 0, overlap: int = 1) -> Federation:

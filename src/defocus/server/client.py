@@ -19,8 +19,8 @@ from defocus.answers.preview import PreviewColumn
 from defocus.errors import InvalidParameterError, NotDeclaredError, Number, RequestWaitsError, ServerError
 from defocus.ledger import Receipt
 from defocus.server.questions import KINDS
-from defocus.server.table_questions import spelled, written
 from defocus.tables.aggregates import Aggregate
+from defocus.tables.table_questions import spelled, written
 
 __all__ = ["Connection", "RemoteGrouped", "RemotePreview", "RemoteQuery", "RemoteTable", "connect"]
 

@@ -24,9 +24,9 @@ from defocus.answers.preview import Preview
 from defocus.answers.rules import rules_of
 from defocus.errors import DefocusError, InvalidParameterError, Number, choice, positive, probability
 from defocus.ledger import Ledger, Receipt
-from defocus.server import table_questions
-from defocus.server.table_questions import listed, lowered, number_of, stepped, unread
+from defocus.tables import table_questions
 from defocus.tables.answers import from_record, to_record
+from defocus.tables.table_questions import listed, lowered, number_of, stepped, unread
 
 __all__ = ["KINDS", "MODELS", "Asked", "File", "Kind", "Model", "Question", "Source", "statistics"]
 

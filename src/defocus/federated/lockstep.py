@@ -1,0 +1,165 @@
+"""Sites that go through one plan in lockstep: a secure sum where it meets noise, and the same sum at each of them."""
+
+import hashlib
+import threading
+from dataclasses import dataclass, field
+from typing import Any, Protocol, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from defocus.errors import DefocusError, ProtocolError
+from defocus.federated.secure_aggregation import Coordinator, Identity, Party, SumPlan
+from defocus.mechanisms import Gaussian, Laplace
+from defocus.mechanisms.noise_shares import NoiseShare
+
+__all__ = ["Circle", "Hub", "Link", "after", "sum_plan"]
+
+_BITS = 64
+"""Sums of tables are exact modulo 2**64, as they are in one table."""
+
+
+class Circle(Protocol):
+    """Those who answer one question together, as one of them reaches the others."""
+
+    @property
+    def parties(self) -> tuple[bytes, ...]:
+        """The public keys of all of them."""
+
+    @property
+    def name(self) -> bytes:
+        """What tells this question, asked now, from all others: 32 bytes."""
+
+    @property
+    def failure(self) -> DefocusError | None:
+        """Why there is no sum, where it is not this site's fault."""
+
+    @property
+    def survivors(self) -> frozenset[int]:
+        """Whose rows are in the last sum, as far as is known here."""
+
+    def plan(self, step: int, length: int, seen: bytes) -> SumPlan:
+        """What is agreed on for one sum."""
+
+    def exchange(self, number: int, plan: SumPlan, message: bytes) -> bytes | NDArray[np.int64]:
+        """Hand in a message, and wait for what to do next: another message, or the sum."""
+
+    def leave(self, number: int) -> None:
+        """Say that a site takes part no more."""
+
+
+def sum_plan(
+    parties: tuple[bytes, ...], dropouts: int, colluding: int, name: bytes, at: tuple[int, int, bytes]
+) -> SumPlan:
+    """The plan of one sum, at a step, of a length, after sums with a digest.
+
+    What was seen before is part of its name. A coordinator that tells sites different sums, to make one of them bound
+    people less than the noise of the others is for, brings them into different sums, of which none is finished.
+    """
+    step, length, seen = at
+    told = hashlib.sha256(name + step.to_bytes(8) + seen).digest()
+    return SumPlan(parties, length, _BITS, dropouts, colluding, told)
+
+
+def after(seen: bytes, total: NDArray[np.int64]) -> bytes:
+    """The digest of all sums so far, with one more."""
+    return hashlib.sha256(seen + total.astype("<i8").tobytes()).digest()
+
+
+@final
+@dataclass(slots=True, eq=False)
+class Link:
+    """What one site is connected by: it draws shares of noise and takes part in one secure sum after the other."""
+
+    hub: "Circle"
+    number: int
+    identity: Identity
+    honest: int
+    overlap: int
+    asked: Any = None
+    steps: int = 0
+    seen: bytes = b""
+    """The digest of all sums so far: who was told other numbers is in another sum from then on."""
+    failed: bool = False
+    """Whether this site failed by itself, and not for want of others."""
+
+    @property
+    def key(self) -> int:
+        """128 bits that all sites know."""
+        return int.from_bytes(hashlib.sha256(b"defocus.federated/1 rows" + self.hub.name).digest()[:16])
+
+    def share(self, mechanism: Laplace | Gaussian) -> NoiseShare:
+        """The noise of a sum over all sites."""
+        return NoiseShare(mechanism, self.honest, len(self.hub.parties), self._added)
+
+    def _added(self, vector: NDArray[np.int64]) -> NDArray[np.int64]:
+        self.steps += 1
+        plan = self.hub.plan(self.steps, len(vector), self.seen)
+        party = Party(plan, self.number, self.identity, vector)
+        message = party.begin()
+        while True:
+            reply = self.hub.exchange(self.number, plan, message)
+            if not isinstance(reply, bytes):
+                self.seen = after(self.seen, reply)
+                return reply
+            message = party.receive(reply)
+
+
+@final
+@dataclass(slots=True, eq=False)
+class Hub:
+    """The coordinator: it answers each site when all that are left have spoken. Each is heard in its own thread."""
+
+    parties: tuple[bytes, ...]
+    name: bytes
+    dropouts: int
+    colluding: int
+    left: set[int] = field(default_factory=set)
+    turn: threading.Condition = field(default_factory=threading.Condition)
+    coordinator: Coordinator | None = None
+    session: bytes = b""
+    replies: dict[int, bytes | NDArray[np.int64]] = field(default_factory=dict)
+    failure: DefocusError | None = None
+    survivors: frozenset[int] = frozenset()
+    """Whose rows are in the last sum."""
+
+    def plan(self, step: int, length: int, seen: bytes) -> SumPlan:
+        """What is agreed on for one sum; see :func:`sum_plan`."""
+        return sum_plan(self.parties, self.dropouts, self.colluding, self.name, (step, length, seen))
+
+    def exchange(self, number: int, plan: SumPlan, message: bytes) -> bytes | NDArray[np.int64]:
+        """Hand in a message, and wait for what to do next: another message, or the sum."""
+        with self.turn:
+            if self.coordinator is None or self.coordinator.due is None:
+                self.coordinator, self.session = Coordinator(plan), plan.session
+            if plan.session != self.session:
+                raise ProtocolError("A site computes something else than the others.")
+            self.coordinator.accept(message)
+            self._go_on()
+            self.turn.wait_for(lambda: number in self.replies or self.failure is not None)
+            if self.failure is not None:
+                raise ProtocolError(f"There is no sum: {self.failure.what}")
+            return self.replies.pop(number)
+
+    def leave(self, number: int) -> None:
+        """Say that a site takes part no more."""
+        with self.turn:
+            self.left.add(number)
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """End the step when nobody is missing who is still there."""
+        coordinator = self.coordinator
+        if coordinator is None or coordinator.due is None or coordinator.missing - self.left:
+            return
+        try:
+            replies: dict[int, bytes | NDArray[np.int64]] = dict(coordinator.advance())
+            if not replies:  # the last step is over
+                total = coordinator.sum()
+                self.survivors = coordinator.survivors
+                replies = {number: total.copy() for number in self.survivors}
+        except Exception as problem:  # noqa: BLE001  # nobody may wait for ever
+            self.failure = problem if isinstance(problem, DefocusError) else ProtocolError("The coordinator failed.")
+            replies = {}
+        self.replies |= {number: reply for number, reply in replies.items() if number not in self.left}
+        self.turn.notify_all()
