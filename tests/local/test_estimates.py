@@ -1,6 +1,7 @@
 """Estimates as tables, files and pictures."""
 
 from pathlib import Path
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from defocus.errors import InvalidParameterError
 from defocus.local import Estimate, oracle, process
-from defocus.local.estimates import isotonic, norm_sub, simplex
+from defocus.local.estimates import Process, empirical_bayes, isotonic, norm_sub, simplex
 from defocus.noise.testing import seeded
 
 HOSTILE = ["=1+1", "\x1b[2J", "<b>bold</b>", "\u202egnirts", "$x$"]
@@ -64,6 +65,36 @@ def test_processed_counts_have_no_interval_of_their_own(estimate: Estimate) -> N
 counts = st.lists(st.floats(-1000, 1000), min_size=1, max_size=30).map(np.array)
 
 
+@pytest.mark.statistical
+@pytest.mark.parametrize("shares", [1 / np.arange(1, 101) ** 1.3, np.ones(100)], ids=["skewed", "flat"])
+def test_many_counts_are_closer_to_the_truth_when_they_learn_from_each_other(shares: Any) -> None:
+    people, asked = 10_000, oracle("oue", 100, epsilon=2, outside="refuse")
+    drawn = np.random.default_rng(5)
+    errors, ways = np.zeros(2), get_args(Process)
+    for seed in range(6):
+        truth = drawn.multinomial(people, shares / shares.sum())
+        estimate = asked.estimate(asked.encode(np.repeat(np.arange(100), truth), seeded(seed)))
+        for place, how in enumerate((ways[0], ways[-1])):
+            processed = process(estimate, how)
+            assert processed.counts.min() >= 0
+            assert processed.counts.sum() == pytest.approx(people)
+            errors[place] += ((processed.counts - truth) ** 2).sum()
+    assert errors[1] < 0.85 * errors[0]
+
+
+@pytest.mark.parametrize(
+    ("counts", "variances"),
+    [
+        (np.array([9.0, 5.0, -3.0]), np.ones(3)),  # few
+        (np.full(30, -2.0), np.ones(30)),  # nothing stands out
+        (np.linspace(-3, 40, 30), np.zeros(30)),
+        (np.linspace(-3, 40, 30), np.full(30, np.nan)),
+    ],
+)
+def test_where_nothing_is_learnt_from_others_counts_are_clipped_alone(counts: Any, variances: Any) -> None:
+    assert np.array_equal(empirical_bayes(counts, 10.0, variances), norm_sub(counts, 10.0))
+
+
 @given(counts, st.floats(1, 5000))
 def test_norm_sub_is_the_projection_on_the_simplex(
     values: np.ndarray[tuple[int], np.dtype[np.float64]], total: float
@@ -102,5 +133,5 @@ def test_processing_brings_estimates_closer_and_says_that_it_is_biased() -> None
 
 def test_a_processing_that_nothing_has_is_refused() -> None:
     asked = oracle("k-rr", 3, 1)
-    with pytest.raises(InvalidParameterError, match="norm-sub, simplex, isotonic"):
+    with pytest.raises(InvalidParameterError, match="norm-sub, simplex, isotonic, empirical-bayes"):
         asked.estimate(asked.encode([1]), processing="wishful")  # type: ignore[arg-type]

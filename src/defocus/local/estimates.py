@@ -26,6 +26,7 @@ __all__ = [
     "CollectedAnswer",
     "Estimate",
     "Process",
+    "empirical_bayes",
     "estimate",
     "estimated",
     "group_variances",
@@ -287,7 +288,12 @@ def _pairs(counts: Array, variances: Array, collisions: float) -> Array:
     return pairs
 
 
-Process: TypeAlias = Literal["norm-sub", "simplex", "isotonic"]
+Process: TypeAlias = Literal["norm-sub", "simplex", "isotonic", "empirical-bayes"]
+
+_FEWEST = 20
+"""With fewer categories their distribution is not known well enough to shrink towards it."""
+_PLACES, _ROUNDS = 60, 200
+"""How many counts a prior is spread over, and how often it is fitted."""
 
 
 def process(estimate: Estimate, how: Process) -> Estimate:
@@ -297,11 +303,15 @@ def process(estimate: Estimate, how: Process) -> Estimate:
       add up to the number of reports. Biased upwards for rare categories, downwards for frequent ones.
     * ``simplex``: the nearest counts, by squared distance, that are not negative and add up to the number of reports.
       Both have the same result; this one is computed by sorting.
+    * ``empirical-bayes``: each count is drawn towards what counts of this collection usually are, by how much noise it
+      has; then as ``norm-sub``. The squared error is less for most collections of many categories, down to a seventh,
+      and at times 8 % more (``benchmarks/local_processing.py``); with fewer than 20 it is that of ``norm-sub``.
     * ``isotonic``: the nearest counts that do not rise from one category to the next: for categories that are known,
       from public facts, to be in the order of their frequency.
 
     Reference: Wang et al. (2020), Locally differentially private frequency estimation with consistency; Barlow et al.
-    (1972), Statistical inference under order restrictions.
+    (1972), Statistical inference under order restrictions; Kiefer, Wolfowitz (1956), Consistency of the maximum
+    likelihood estimator in the presence of infinitely many incidental parameters.
 
     >>> from defocus import local
     >>> asked = local.oracle("k-rr", ["red", "green", "blue"], epsilon=2)
@@ -314,11 +324,11 @@ def process(estimate: Estimate, how: Process) -> Estimate:
         raise InvalidParameterError(
             "The estimate was processed already.", fix="process the unbiased one; steps do not add up."
         )
-    counts = PROCESSES[name](estimate.counts, float(estimate.reports))
+    counts = PROCESSES[name](estimate.counts, float(estimate.reports), estimate.variances)
     return replace(estimate, counts=counts, processing=(f"{name}: biased",))
 
 
-def norm_sub(counts: Array, total: float) -> Array:
+def norm_sub(counts: Array, total: float, _variances: Array | None = None) -> Array:
     """Clip and subtract until nothing changes.
 
     >>> norm_sub(np.array([5.0, 3.0, -2.0]), 6.0)
@@ -333,7 +343,7 @@ def norm_sub(counts: Array, total: float) -> Array:
         kept = still
 
 
-def simplex(counts: Array, total: float) -> Array:
+def simplex(counts: Array, total: float, _variances: Array | None = None) -> Array:
     """The nearest non-negative counts of this total, by the threshold that sorting finds.
 
     >>> simplex(np.array([5.0, 3.0, -2.0]), 6.0)
@@ -346,7 +356,7 @@ def simplex(counts: Array, total: float) -> Array:
     return near
 
 
-def isotonic(counts: Array, _total: float) -> Array:
+def isotonic(counts: Array, _total: float, _variances: Array | None = None) -> Array:
     """The nearest counts that never rise, by pooling neighbours that do.
 
     >>> isotonic(np.array([5.0, 1.0, 3.0]), 0.0)
@@ -358,5 +368,36 @@ def isotonic(counts: Array, _total: float) -> Array:
     return fitted
 
 
-PROCESSES: dict[str, Callable[[Array, float], Array]] = {"norm-sub": norm_sub, "simplex": simplex, "isotonic": isotonic}
+def empirical_bayes(counts: Array, total: float, variances: Array) -> Array:
+    """The expected counts under the prior that is most likely for all of them, if their noise is Gaussian.
+
+    The prior is a distribution over counts from zero to the largest, fitted by expectation maximisation to all
+    categories together. It follows from released numbers alone.
+
+    >>> found = empirical_bayes(np.array([90.0, 5.0, -5.0] * 10), 1000.0, np.full(30, 25.0))
+    >>> found[:3].round(1)
+    array([93.1,  3.4,  3.4])
+    """
+    if len(counts) < _FEWEST or not (np.isfinite(variances).all() and (variances > 0).all()):
+        return norm_sub(counts, total)
+    most = float(counts.max())
+    least = float(np.sqrt(variances.min()))
+    if most <= least:  # nothing stands out of the noise
+        return norm_sub(counts, total)
+    places = np.concatenate([[0.0], np.geomspace(least / 20, most, _PLACES)])
+    fits = -((counts[:, np.newaxis] - places) ** 2) / (2 * variances[:, np.newaxis])
+    likely = np.exp(fits - fits.max(axis=1, keepdims=True))
+    prior = np.full(len(places), 1 / len(places))
+    for _ in range(_ROUNDS):
+        prior = likely.T @ (1 / (likely @ prior)) * prior / len(counts)
+    joint = likely * prior
+    return norm_sub(joint @ places / joint.sum(axis=1), total)
+
+
+PROCESSES: dict[str, Callable[[Array, float, Array], Array]] = {
+    "norm-sub": norm_sub,
+    "simplex": simplex,
+    "isotonic": isotonic,
+    "empirical-bayes": empirical_bayes,
+}
 """By name."""
