@@ -110,7 +110,7 @@ def test_what_was_charged_before_a_crash_is_recalled_free(open_desk: Desk, kind:
     claimed = desk.claim()
     assert claimed is not None
     assert claimed.id == asked.id
-    put = Question.read(claimed.question).of(desk._source("visits", "research"))
+    put = Question.read(claimed.question).of(desk._source(desk.datasets.described("visits"), "research"))
     made = desk._released(put, Question.read(claimed.question), claimed, None)  # and then the process is killed
     entries = len(put.ledger)
     assert desk._recovered(claimed).state == "released"
@@ -161,6 +161,8 @@ def test_synthetic_rows_and_models_are_files(open_desk: Desk) -> None:
         ({"kind": "synthesis", "sql": "SELECT 1"}, "'sql' means nothing"),
         ({"kind": "synthesis", "columns": {"days": [1, 2]}}, "neither bounds nor values"),
         ({"kind": "synthesis", "only": ["ward"]}, "need a delta"),
+        ({"kind": "synthesis", "only": ["ward"], "records": 10**9, "delta": 1e-7}, "more than 1000000 records"),
+        ({"kind": "synthesis", "only": ["ward"], "records": "9" * 9, "delta": 1e-7}, "records"),
         ({"kind": "model", "model": "oracle", "inputs": ["days"]}, "there is no model 'oracle'"),
         ({"kind": "model", "model": "k-means", "inputs": ["days"], "settings": {"bits": 1}}, "no setting 'bits'"),
         ({"kind": "model", "model": "k-means", "inputs": ["days"], "settings": {"max_iter": 10**9}}, "no plain value"),

@@ -20,6 +20,7 @@ from defocus.errors import (
 )
 from defocus.ledger import Bundle, Ledger
 from defocus.privacy import Laplace
+from defocus.server.datasets import Datasets, Described
 from defocus.server.requests import Desk
 from defocus.server.roles import PUBLIC, Person, Role
 
@@ -338,6 +339,34 @@ def test_what_was_approved_does_not_run_on_a_data_set_that_was_declared_anew(
     approve(desk, omar, asked.id)
     with working(desk):
         assert finished(desk, ana, asked.id).state == "released"
+
+
+@pytest.mark.parametrize("moment", [0, 1, 2])
+def test_what_is_released_was_declared_as_it_was_approved_whenever_it_is_declared_anew(
+    desk: Desk, people: Everybody, monkeypatch: pytest.MonkeyPatch, moment: int
+) -> None:
+    ana, described, read = people[Role.ANALYST], Datasets.described, 0
+    automatic(desk)
+    asked = ask(desk, ana, {"aggregates": {"m": {"function": "mean", "column": "days"}}, "epsilon": 0.5})
+    claimed = desk.claim()
+    assert claimed is not None
+
+    def declared_anew(self: Datasets, name: str) -> Described:
+        """As if a steward declared right after the declaration was read for the so-manieth time."""
+        nonlocal read
+        found, read = described(self, name), read + 1
+        if read - 1 == moment:
+            desk.declare(people[Role.STEWARD], FILE.replace("high = 30", "high = 3"), "other bounds")
+        return found
+
+    monkeypatch.setattr(Datasets, "described", declared_anew)
+    done = desk.run(claimed)
+    monkeypatch.undo()
+    assert read > 0
+    if done.state == "released":
+        assert "[0, 30]" in desk.answer(ana, asked.id).explain()
+    else:
+        assert (done.state, done.charge) == ("waiting", None)
 
 
 def test_what_was_charged_is_not_cancelled_and_keeps_using_allowances(

@@ -1,4 +1,7 @@
+import base64
 import json
+import tracemalloc
+import zlib
 from collections.abc import Iterator
 from datetime import date, datetime
 from pathlib import Path
@@ -137,6 +140,22 @@ def test_a_generator_is_kept_in_a_file_that_holds_no_code(made: Generator, tmp_p
         (tmp_path / "x.json").write_text(wrong, "utf-8")
         with pytest.raises(SourceError, match="saved generator"):
             Generator.load(tmp_path / "x.json")
+
+
+@pytest.mark.parametrize("shape", [[3, 2], [2**40, 2], [-1, -6]])
+def test_no_file_is_inflated_beyond_the_size_that_it_declares(
+    made: Generator, tmp_path: Path, shape: list[int]
+) -> None:
+    bomb = base64.b64encode(zlib.compress(bytes(2**24), 9)).decode()
+    written = {**made.to_json(), "records": {"shape": shape, "data": bomb}}
+    (tmp_path / "x.json").write_text(json.dumps(written), "utf-8")
+    tracemalloc.start()
+    try:
+        with pytest.raises(SourceError, match="saved generator"):
+            Generator.load(tmp_path / "x.json")
+        assert tracemalloc.get_traced_memory()[1] < 2**23
+    finally:
+        tracemalloc.stop()
 
 
 def test_the_report_tells_quality_and_cost(made: Generator, tmp_path: Path) -> None:

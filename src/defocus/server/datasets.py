@@ -86,7 +86,10 @@ class Datasets:
 
     def table(self, name: str) -> tables.Table:
         """The table of a data set as it is declared now."""
-        declared = self.described(name)
+        return self._at(self.described(name))
+
+    def _at(self, declared: Described) -> tables.Table:
+        name = declared.name
         with self._lock:
             version, opened = self._open.get(name, (0, None))
             if opened is None or version != declared.version:
@@ -97,17 +100,17 @@ class Datasets:
                 opened = fresh
         return opened
 
-    def source(self, name: str) -> Source:
-        """What questions are put to: the table and the graphs of a data set as it is declared now."""
-        table = self.table(name)
-        return Source(table, lambda graph: self._graph(name, graph, table))
+    def source(self, declared: Described) -> Source:
+        """What questions are put to: the table and the graphs of a data set under this declaration, and no other."""
+        table = self._at(declared)
+        return Source(table, lambda graph: self._graph(declared, graph, table))
 
     def graphs(self, name: str) -> list[str]:
         """The graphs of a data set."""
         return list(self._read(self.described(name).text).graphs)
 
-    def _graph(self, name: str, graph: str, table: tables.Table) -> Any:
-        dataset = self._read(self.described(name).text)
+    def _graph(self, declared: Described, graph: str, table: tables.Table) -> Any:
+        name, dataset = declared.name, self._read(declared.text)
         if graph not in dataset.graphs:
             known = ", ".join(dataset.graphs)
             fix = f"name one of {known}." if known else "let a steward declare one: [graphs.contacts] in its file."

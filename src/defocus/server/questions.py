@@ -22,7 +22,7 @@ from defocus.answers import Released
 from defocus.answers.columns import AnswerColumn
 from defocus.answers.preview import Preview
 from defocus.answers.rules import rules_of
-from defocus.errors import DefocusError, InvalidParameterError, Number, choice, positive, probability
+from defocus.errors import DefocusError, InvalidParameterError, Number, choice, count, positive, probability
 from defocus.ledger import Ledger, Receipt
 from defocus.tables import table_questions
 from defocus.tables.answers import from_record, to_record
@@ -34,6 +34,8 @@ _LARGEST = 100_000
 _SETTING = re.compile(r"[A-Za-z0-9_., -]{1,100}")
 _MOST = 10_000
 """The largest whole number that a setting may be: rounds of a fit, clusters, degrees."""
+_RECORDS = 1_000_000
+"""The most synthetic records: they are kept in the records of the server, and drawn anew for each download."""
 _TABLE = frozenset({"part", "rows", "groups", "filter", "steps"})
 
 File = tuple[str, Callable[[Any], bytes]]
@@ -208,7 +210,10 @@ def _synthesis(source: Source, said: Mapping[str, Any]) -> Asked:
         "computed": dict(said.get("computed") or {}),
     }
     given |= {name: said[name] for name in ("only", "focus", "method") if said.get(name)}
-    wanted = Synthesiser(table, columns=columns, rows=said.get("records"), **given)
+    records = said.get("records")
+    if records is not None and count("records", records) > _RECORDS:
+        raise unread(f"it wants more than {_RECORDS} records", "ask for fewer: each stands for several people.")
+    wanted = Synthesiser(table, columns=columns, rows=records, **given)
 
     def release(*, progress: Any, **how: Any) -> Any:
         del progress

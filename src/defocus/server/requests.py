@@ -172,7 +172,7 @@ class Desk:
         """What a question would cost, how exact it would be and what the policy would say. Free."""
         demand(person, Action.PREVIEW)
         asked, declared = Question.read(question), self.datasets.described(dataset)
-        put = asked.of(self._source(dataset, purpose))
+        put = asked.of(self._source(declared, purpose))
         seen = put.preview(**asked.price)
         similar = self.policy.similar(dataset, asked)
         rules: dict[str, Any] = {"rules": declared.policy, "fits": bool(seen.fits), "similar": similar}
@@ -195,8 +195,8 @@ class Desk:
         known = self._named(person, dataset, title)
         if known is not None:
             return _same(known, asked, why)
-        declared = self.datasets.described(dataset)  # before the table is opened: see run
-        put = asked.of(self._source(dataset, why))
+        declared = self.datasets.described(dataset)
+        put = asked.of(self._source(declared, why))
         put.ledger.purpose_of(why, "")
         seen = put.preview(**asked.price)
         similar = self.policy.similar(dataset, asked)
@@ -291,9 +291,9 @@ class Desk:
         """The preview of a request that waits, for who decides about it."""
         demand(person, Action.SEE_QUEUE)
         found = self._request(id_)
-        declared = self.datasets.described(found.dataset)  # before the table is opened, so never newer than it
+        declared = self.datasets.described(found.dataset)
         asked = Question.read(found.question)
-        put = asked.of(self._source(found.dataset, found.purpose))
+        put = asked.of(self._source(declared, found.purpose))
         seen = put.preview(**asked.price)
         similar = tuple(self.policy.similar(found.dataset, asked, leaving_out=id_))
         verdict = Verdict(found.state, found.why)
@@ -385,12 +385,11 @@ class Desk:
     def run(self, request: Request, progress: Callable[[float], None] | None = None) -> Request:
         """Charge, compute, add noise and keep the answer of a request that was claimed, and not cancelled since."""
         try:
-            source = replace(self._source(request.dataset, request.purpose), approver=request.approver_name)
+            declared = self.datasets.described(request.dataset)  # once: what is compared is what is opened
+            source = replace(self._source(declared, request.purpose), approver=request.approver_name)
             asked = Question.read(request.question)
             put = asked.of(source)
-            # Read after the data set was opened: what was opened is then no newer than what is compared.
-            identity = self.datasets.described(request.dataset).identity
-            settled = self._unfit(request, put.ledger, identity)
+            settled = self._unfit(request, put.ledger, declared.identity)
             if settled is not None:
                 return settled
             made = self._released(put, asked, request, progress)
@@ -579,12 +578,12 @@ class Desk:
 
     # Rows of requests.
 
-    def _source(self, dataset: str, purpose: str | None) -> Source:
+    def _source(self, declared: Described, purpose: str | None) -> Source:
         """What to ask, restricted to those who consent where consent is declared.
 
         A preview depends on no row, so without a purpose it is that of any purpose.
         """
-        source = self.datasets.source(dataset)
+        source = self.datasets.source(declared)
         if source.table.consent is None:
             return source
         why = purpose or next(iter(source.table.ledger.purposes or ()), "any purpose")

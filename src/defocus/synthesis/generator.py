@@ -2,6 +2,7 @@
 
 import base64
 import json
+import math
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -36,6 +37,8 @@ from defocus.tables.rows import Rows
 __all__ = ["HOLDS", "Generator", "codes_within", "conditioned", "seeded"]
 
 _FORMAT = "defocus synthetic data 1"
+_LARGEST = 2**30
+"""The most bytes of one array of a saved generator."""
 _TRIES = 20
 HOLDS = "defocus condition"
 """The column that says whether all conditions hold."""
@@ -377,5 +380,13 @@ def _packed(array: NDArray[Any]) -> dict[str, Any]:
 
 
 def _unpacked(written: Mapping[str, Any], kind: Any = np.float64) -> NDArray[Any]:
-    raw = zlib.decompress(base64.b64decode(written["data"], validate=True))
-    return np.frombuffer(raw, np.dtype(kind).newbyteorder("<")).astype(kind).reshape(written["shape"])
+    """An array of the shape that is declared, whatever the data would inflate to: no more than that is inflated."""
+    shape, form = [int(size) for size in written["shape"]], np.dtype(kind).newbyteorder("<")
+    size = math.prod(shape) * form.itemsize
+    if min(shape, default=0) < 0 or size > _LARGEST:
+        raise ValueError("an array is too large")
+    inflating = zlib.decompressobj()
+    raw = inflating.decompress(base64.b64decode(written["data"], validate=True), size + 1)
+    if len(raw) != size or inflating.unconsumed_tail:
+        raise ValueError("an array is not as large as it says")
+    return np.frombuffer(raw, form).astype(kind).reshape(shape)
