@@ -72,3 +72,8 @@ def test_canaries_without_score_or_coin_are_refused(scores: list[float], planted
     """With a remedy."""
     with pytest.raises(InvalidParameterError, match="To fix"):
         one_run(scores, planted)
+
+
+def test_all_guesses_right_is_at_least_as_likely_as_a_leak_of_probability_delta() -> None:
+    """All coins shown with probability delta is (0, delta)-DP, so no smaller level may reject it."""
+    assert 0.01 <= p_value(100, 100, 100, 0.0, 0.01) <= 0.05
