@@ -277,5 +277,6 @@ PUBLIC: Mapping[str, str] = {
     "audit.lower_bound": "synthetic neighbours, which an auditor chooses",
     "audit.search": "likewise",
     "audit.batched": "likewise",
+    "audit.one_run": "scores and coins of canaries, which an auditor made",
 }  # fmt: skip
 """What has a parameter that sounds private and is not, and why."""

@@ -10,12 +10,14 @@
 from defocus.audit.findings import Finding
 from defocus.audit.lower_bounds import Pairs, lower_bound, search
 from defocus.audit.neighbours import Pair, neighbours
+from defocus.audit.one_run import OneRun, one_run
 from defocus.audit.runs import batched
 from defocus.audit.target import Target
 from defocus.audit.targets import attack, targets
 
 __all__ = [
     "Finding",
+    "OneRun",
     "Pair",
     "Pairs",
     "Target",
@@ -23,6 +25,7 @@ __all__ = [
     "batched",
     "lower_bound",
     "neighbours",
+    "one_run",
     "search",
     "targets",
 ]
