@@ -99,3 +99,11 @@ def test_rows_of_one_person_are_drawn_together() -> None:
     made = Fitted(records, plain, (np.ones(2),), (margin,), {}, 900.0, Noisy(np.zeros(1), 0.1), ((0,),))
     shares = [one.records.mean() for one in redrawn(made, 200, np.random.default_rng(0), together=5)]
     assert np.var(shares) == pytest.approx(2 / 9 / 900 * (5 + 0.25), rel=0.3)
+
+
+def test_no_spike_is_made_up_where_values_do_not_pile_up(tmp_path: Any) -> None:
+    paid = np.random.default_rng(5).uniform(0, 100, 4000)
+    how = {"unit": dp.rows(), "budget": dp.Budget(9, 1e-4), "ledger": tmp_path / "a", "name": "v"}
+    with dp.open(pa.table({"paid": paid}), columns={"paid": (0, 100)}, **how) as table:
+        rows = table.synthesise(epsilon=2, delta=1e-6, bits=seeded(1)).sample(bits=seeded(2))
+    assert not np.isin(rows["paid"].to_numpy(), [0.0, 100.0]).any()

@@ -74,6 +74,15 @@ class Domain:
         rising: Any = itertools.pairwise(known)
         return bool(self.edges) or (len(known) == len(self.values) and all(a < b for a, b in rising))
 
+    @property
+    def spikes(self) -> tuple[int, ...]:
+        """The cells of one value among cells of many."""
+        widths = np.diff(self.edges)
+        least = self.step or 0.0
+        if not len(widths) or widths.max() < 1.5 * least:
+            return ()
+        return tuple(np.flatnonzero(widths < 1.5 * least if least else widths == 0).tolist())
+
     def binned(self, value: exp.Expression, bins: Sequence[int]) -> exp.Expression:
         """The bin of a value in SQL, an integer for every row; ``bins`` has that of each code."""
         case = exp.case().when(value.copy().is_(exp.null()), _literal(bins[self.missing]), copy=False)

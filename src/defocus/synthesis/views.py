@@ -117,6 +117,7 @@ class View:
                 sizes=tuple(domain.size for domain in domains),
                 ordered=tuple(domain.ordered for domain in domains),
                 missing=(True,) * len(domains),
+                spikes=tuple(domain.spikes for domain in domains),
                 sigma=plan.sigma,
                 weight=self.weight,
                 grid=self.grid,
