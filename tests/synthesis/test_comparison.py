@@ -70,3 +70,9 @@ def test_the_page_says_that_it_is_for_the_owner_only(tmp_path: Path) -> None:
 def test_what_cannot_be_compared_is_refused(other: Any, error: Any) -> None:
     with pytest.raises(error, match="To fix"):
         compare(pa.table({"a": [1, 2]}), other)
+
+
+@pytest.mark.parametrize("values", [[1.0, 2.0, None], ["1", "2", None]])
+def test_values_of_other_types_are_the_same_values(values: list[Any]) -> None:
+    found = compare(pa.table({"a": [1, 2, None]}), pa.table({"a": values}))
+    assert found.pairs.tolist() == [[0.0]]

@@ -68,4 +68,42 @@ def test_what_cannot_be_combined_is_refused() -> None:
         with pytest.raises(InvalidParameterError, match="cannot be combined"):
             combine(*wrong)
     same = combine([1.0, 1.0], [0.0, 0.0])
-    assert same.error.tolist() == [0.0]
+    assert same.error.tolist() == [np.inf]  # that all tables agree says nothing about private rows
+
+
+@pytest.mark.slow
+def test_the_share_of_a_value_at_which_numbers_pile_up_is_in_its_interval(tmp_path: Any) -> None:
+    rng = np.random.default_rng(5)
+    paid = np.where(rng.random(3000) < 0.39, 0.0, rng.exponential(400, 3000))
+    how = {"unit": dp.rows(), "budget": dp.Budget(9, 1e-4), "ledger": tmp_path / "a", "name": "v"}
+    with dp.open(pa.table({"paid": paid}), columns={"paid": (0, 10_000)}, **how) as table:
+        made = table.synthesise(epsilon=2, delta=1e-6, bits=seeded(1))
+
+    def share(value: float) -> Any:
+        def analysis(rows: pa.Table) -> tuple[float, float]:
+            own = float((rows["paid"].to_numpy() == value).mean())
+            return own, own * (1 - own) / rows.num_rows
+
+        low, high = made.infer(analysis, bits=seeded(3)).interval(0.999)
+        return low[0], high[0]
+
+    low, high = share(0.0)
+    assert 0.3 < low < 0.39 < high < 0.48
+    assert share(123.456) == (-np.inf, np.inf)  # a value within a cell: nothing is known of it
+
+
+def test_rows_of_one_person_are_drawn_together() -> None:
+    records = np.repeat([[0], [1]], [300, 600], axis=0).astype(np.int32)
+    margin = Noisy(np.array([300.0, 600.0]), 0.01)
+    plain = (np.array([0, 1]),)
+    made = Fitted(records, plain, (np.ones(2),), (margin,), {}, 900.0, Noisy(np.zeros(1), 0.1), ((0,),))
+    shares = [one.records.mean() for one in redrawn(made, 200, np.random.default_rng(0), together=5)]
+    assert np.var(shares) == pytest.approx(2 / 9 / 900 * (5 + 0.25), rel=0.3)
+
+
+def test_no_spike_is_made_up_where_values_do_not_pile_up(tmp_path: Any) -> None:
+    paid = np.random.default_rng(5).uniform(0, 100, 4000)
+    how = {"unit": dp.rows(), "budget": dp.Budget(9, 1e-4), "ledger": tmp_path / "a", "name": "v"}
+    with dp.open(pa.table({"paid": paid}), columns={"paid": (0, 100)}, **how) as table:
+        rows = table.synthesise(epsilon=2, delta=1e-6, bits=seeded(1)).sample(bits=seeded(2))
+    assert not np.isin(rows["paid"].to_numpy(), [0.0, 100.0]).any()

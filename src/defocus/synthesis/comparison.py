@@ -20,7 +20,7 @@ from defocus.answers import export
 from defocus.answers.page import document
 from defocus.answers.plots import Look
 from defocus.engines.sources import source
-from defocus.errors import InvalidParameterError, MissingExtraError, UnknownColumnError
+from defocus.errors import InvalidParameterError, MissingExtraError, UnknownColumnError, WrongKindError
 from defocus.privacy.html import html_facts, html_table
 from defocus.synthesis.field import counted
 
@@ -168,7 +168,7 @@ def _coded(tables: Sequence[pa.Table], names: Sequence[str]) -> tuple[list[int],
     """The rows as codes: values as they are, numbers in parts of equal size of the first table; missing is a value."""
     sizes, columns = [], []
     for name in names:
-        chunks = [table[name].combine_chunks() for table in tables]
+        chunks = _alike(name, [table[name].combine_chunks() for table in tables])
         numbers = pa.types.is_integer(chunks[0].type) or pa.types.is_floating(chunks[0].type)
         numbers = numbers or pa.types.is_temporal(chunks[0].type)
         held = [np.asarray(chunk.to_pandas()) for chunk in chunks]
@@ -184,6 +184,20 @@ def _coded(tables: Sequence[pa.Table], names: Sequence[str]) -> tuple[list[int],
         columns.append([np.where(there, own, size) for own, there in zip(found, known, strict=True)])
         sizes.append(size + 1)
     return sizes, [np.stack([column[i] for column in columns], 1).astype(np.int64) for i in range(len(tables))]
+
+
+def _alike(name: str, columns: Sequence[pa.Array]) -> list[pa.Array]:
+    """The columns in one type, so that 1, 1.0 and '1' are the same value: a number where all of them are."""
+    plain = [one.dictionary_decode() if pa.types.is_dictionary(one.type) else one for one in columns]
+    kinds = list(dict.fromkeys(one.type for one in plain))
+    if len(kinds) == 1:
+        return plain
+    for kind in (pa.float64(), *(own for own in kinds if pa.types.is_temporal(own)), pa.bool_(), pa.string()):
+        try:
+            return [one.cast(kind) for one in plain]
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            continue
+    raise WrongKindError(f"The column {name!r:.60} is of types that have no value in common.", fix="cast one of them.")
 
 
 def _distance(one: NDArray[np.int64], two: NDArray[np.int64], own: tuple[int, ...], sizes: Sequence[int]) -> float:

@@ -46,7 +46,10 @@ class Domain:
     values: tuple[Value, ...] = ()
     """The values, where they were declared or found; none where the column has cells."""
     edges: tuple[float, ...] = ()
-    """The ends of the cells: numbers, days or seconds since 1970; the last end belongs to the last cell."""
+    """The ends of the cells: numbers, days or seconds since 1970; the last end belongs to the last cell.
+
+    Two ends that are the same hold one value, at which values may pile up.
+    """
     step: float | None = None
     """What lies between neighbouring values; None where every float is one."""
     other: bool = False
@@ -71,14 +74,28 @@ class Domain:
         rising: Any = itertools.pairwise(known)
         return bool(self.edges) or (len(known) == len(self.values) and all(a < b for a, b in rising))
 
+    @property
+    def spikes(self) -> tuple[int, ...]:
+        """The cells of one value among cells of many."""
+        widths = np.diff(self.edges)
+        least = self.step or 0.0
+        if not len(widths) or widths.max() < 1.5 * least:
+            return ()
+        return tuple(np.flatnonzero(widths < 1.5 * least if least else widths == 0).tolist())
+
     def binned(self, value: exp.Expression, bins: Sequence[int]) -> exp.Expression:
         """The bin of a value in SQL, an integer for every row; ``bins`` has that of each code."""
         case = exp.case().when(value.copy().is_(exp.null()), _literal(bins[self.missing]), copy=False)
         if self.edges:
             starts = [place for place in range(1, len(self.edges) - 1) if bins[place] != bins[place - 1]]
             names = [int(bins[place]) for place in (0, *starts)]
-            ends = [self._written(self.edges[start]) for start in starts]
-            return case.else_(_halved(value, ends, names), copy=False)
+            below = [
+                (exp.LTE if self.edges[start] == self.edges[start - 1] else exp.LT)(
+                    this=value.copy(), expression=self._written(self.edges[start])
+                )
+                for start in starts
+            ]
+            return case.else_(_halved(below, names), copy=False)
         for place, known in enumerate(self.values):
             case = case.when(exp.EQ(this=value.copy(), expression=_constant(known)), _literal(bins[place]), copy=False)
         return case.else_(_literal(bins[self._unknown]), copy=False)
@@ -94,7 +111,9 @@ class Domain:
         names = [int(bins[place]) for place in (0, *starts)]
         case = exp.case().when(value.copy().is_(exp.null()), _literal(bins[self.missing]), copy=False)
         case = case.when(code.copy().is_(exp.null()), _literal(bins[self._unknown]), copy=False)
-        return case.else_(_halved(code, [_literal(start) for start in starts], names), copy=False)
+        return case.else_(
+            _halved([exp.LT(this=code.copy(), expression=_literal(start)) for start in starts], names), copy=False
+        )
 
     @property
     def _unknown(self) -> int:
@@ -231,12 +250,16 @@ def _cells(name: str, kind: Kind, fact: tuple[Any, ...]) -> Domain:
                 f"The step of {name!r:.60} is not between 0 and the width of its bounds.",
                 fix="give the distance of neighbouring values, for example 0.1.",
             )
+    spikes = (low, high, *((0.0,) if kind.numeric and low < 0 < high else ()))
     if step is None:
-        return Domain(name, kind, edges=tuple(np.linspace(low, high, _CELLS + 1).tolist()))
+        return Domain(name, kind, edges=_with_spikes(np.linspace(low, high, _CELLS + 1).tolist(), spikes, None))
     number = round((high - low) / step) + 1
     cells = min(number, _CELLS)
     places = [number * cell // cells for cell in range(cells + 1)]
-    return Domain(name, kind, edges=tuple(low - step / 2 + step * place for place in places), step=step)
+    edges = tuple(low - step / 2 + step * place for place in places)
+    if cells < number:  # only whole steps, so that no cell is without a value
+        edges = _with_spikes(edges, [spike for spike in spikes if (spike - low) % step == 0], step)
+    return Domain(name, kind, edges=edges, step=step)
 
 
 def _number(name: str, kind: Kind, end: Any) -> float:
@@ -267,12 +290,20 @@ def _literal(number: int) -> exp.Expression:
     return exp.Literal.number(int(number)) if number >= 0 else exp.Neg(this=exp.Literal.number(-int(number)))
 
 
-def _halved(value: exp.Expression, edges: Sequence[exp.Expression], names: Sequence[int]) -> exp.Expression:
-    """The name of the cell between inner edges that a value is in, by halves: few comparisons for each row."""
-    if not edges:
+def _halved(below: Sequence[exp.Expression], names: Sequence[int]) -> exp.Expression:
+    """The name of the cell that a value is in, by whether it is below each inner edge: few comparisons for each row."""
+    if not below:
         return _literal(names[0])
-    middle = len(edges) // 2
-    below = exp.LT(this=value.copy(), expression=edges[middle].copy())
-    left = _halved(value, edges[:middle], names[: middle + 1])
-    right = _halved(value, edges[middle + 1 :], names[middle + 1 :])
-    return exp.case().when(below, left, copy=False).else_(right, copy=False)
+    middle = len(below) // 2
+    left = _halved(below[:middle], names[: middle + 1])
+    right = _halved(below[middle + 1 :], names[middle + 1 :])
+    return exp.case().when(below[middle].copy(), left, copy=False).else_(right, copy=False)
+
+
+def _with_spikes(edges: Sequence[float], spikes: Sequence[float], step: float | None) -> tuple[float, ...]:
+    """Edges with a cell for each value at which values may pile up: zero, and bounds, where all beyond them count."""
+    if step is None:
+        kept = [edge for edge in edges if edge not in spikes]
+        return tuple(sorted([*kept, *spikes, *spikes]))
+    ends = {end for spike in spikes for end in (spike - step / 2, spike + step / 2)}
+    return tuple(sorted({*edges, *ends}))

@@ -79,6 +79,8 @@ class Generator:
     computed: Mapping[str, str] = field(default_factory=dict)
     receipt: Receipt | None = field(default=None, repr=False)
     asked: Budget | None = None
+    together: int = 1
+    """How many rows may be of one person."""
 
     def __repr__(self) -> str:
         return f"Generator({len(self.fitted.records)} records of {', '.join(self.order):.200})"
@@ -122,13 +124,16 @@ class Generator:
         See :mod:`defocus.synthesis.noise_aware`. Up to four times as many rows as there are records in each.
         """
         chance = bits_of(bits)
-        for fitted in redrawn(self.fitted, count("number", number), seeded(chance)):
+        for fitted in redrawn(self.fitted, count("number", number), seeded(chance), together=self.together):
             yield replace(self, fitted=fitted).sample(bits=chance)
 
     def infer(
         self, analysis: Callable[[pa.Table], tuple[Any, Any]], *, number: int = 20, bits: Bits | None = None
     ) -> Combined:
         """What an analysis finds, with errors that know about the noise and about drawing rows.
+
+        Values are spread evenly within cells, which are not told apart: declare a list of values, or a step, where an
+        analysis asks for single values. An estimate in which all tables agree exactly has an infinite error.
 
         Args:
             analysis: a function of a synthetic table to ``(estimates, variances)``, as if the table were real.
@@ -243,6 +248,7 @@ class Generator:
             "margins": [[_packed(own.counts), own.sigma] for own in fitted.margins],
             "tables": [[list(columns), _packed(own.counts), own.sigma] for columns, own in fitted.tables.items()],
             "total": fitted.total,
+            "together": self.together,
             "distances": [_packed(fitted.distances.counts), fitted.distances.sigma],
             "checked": [list(own) for own in fitted.checked],
         }
@@ -281,6 +287,7 @@ class Generator:
             order=order,
             rules=rules,
             constraints=constraints,
+            together=whole("together", written.get("together", 1), at_least=1),
         )
 
     @property

@@ -129,6 +129,8 @@ class Setup:
     """How many synthetic records there are; about as many as rows by default."""
     released: Mapping[tuple[int, ...], Sequence[Noisy]] = field_(default_factory=dict)
     """Counts of rows by codes that were released before, with NaN where nothing is known."""
+    spikes: tuple[tuple[int, ...], ...] = ()
+    """For each column the codes at which values may pile up, whatever their neighbours hold."""
     focus: tuple[tuple[int, ...], ...] = ()
     """Sets of columns that must be good: pairs inside them are measured in any case, and only they are checked."""
 
@@ -221,7 +223,9 @@ def fitted(
     raw = [Noisy(margin.counts * scale, margin.sigma * scale) for margin in raw]
     within, bins, fine = [], [], _fineness(setup, total, stages.unit)
     for i, margin in enumerate(raw):
-        own, own_bins = _binned(margin, total, fine=fine if setup.ordered[i] else None, missing=setup.missing[i])
+        kept = list(setup.spikes[i]) if setup.spikes else []
+        how = fine if setup.ordered[i] else None
+        own, own_bins = _binned(margin, total, fine=how, missing=setup.missing[i], spikes=kept)
         within.append(own)
         bins.append(own_bins)
     margins = [
@@ -396,13 +400,18 @@ def _hold(field: MarkovField, margins: Sequence[Noisy], tables: dict[tuple[int, 
             field.hold(columns, raked(base, [pooled[i] for i in columns]))
 
 
-def _binned(margin: Noisy, total: int, *, fine: float | None, missing: bool) -> tuple[Floats, NDArray[np.int64]]:
+def _binned(
+    margin: Noisy, total: int, *, fine: float | None, missing: bool, spikes: Sequence[int] = ()
+) -> tuple[Floats, NDArray[np.int64]]:
     """About how many records have each code, and the bin of each code."""
     gone = missing and len(margin.counts) > 1 and margin.counts[-1] < _SEEN * margin.sigma
     raw = margin.counts[:-1] if gone else margin.counts
     if fine is not None and len(raw) > _PLAIN:
         own = len(raw) - (missing and not gone)
-        raw = np.concatenate([smoothed(raw[:own], margin.sigma), raw[own:]])
+        plain = np.setdiff1d(np.arange(own), spikes)
+        flat = np.where(raw[:own] > _SEEN * margin.sigma, raw[:own], 0.0)  # neighbours say nothing about spikes
+        flat[plain] = smoothed(raw[plain], margin.sigma)
+        raw = np.concatenate([flat, raw[own:]])
     counts = simplex(raw, total)
     least = _SEEN * margin.sigma
     if fine is not None:

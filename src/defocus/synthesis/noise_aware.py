@@ -20,7 +20,9 @@ T is well known from twenty tables.
 
 Assumes:
     What the analysis needs was measured, as ``focus=`` makes sure: a pair that was not is taken as independent given
-    the others. Codes in one bin are alike. Rows are those of different people.
+    the others. Values within a cell are spread evenly, and codes in one bin are alike: of a value that is not told
+    from its neighbours the draws say nothing. Where all draws agree exactly, the error is infinite: it is not known.
+    Where a person may have R rows, people are drawn as if each had R rows that are alike, which none exceeds.
 
 Reference:
     Räisä, Jälkö, Kaski, Honkela (2023), Noise-aware statistical inference with differentially private synthetic data;
@@ -62,7 +64,7 @@ class Combined:
 
     estimate: Floats
     error: Floats
-    """Standard errors."""
+    """Standard errors; infinite where all tables agree exactly, which says nothing about private rows."""
     degrees: Floats
     """Degrees of freedom of the t distribution."""
 
@@ -95,12 +97,18 @@ def combine(estimates: ArrayLike, variances: ArrayLike) -> Combined:
     rest = between - within.mean(axis=0)
     # Too few tables may vary by less than their rows: then what they vary by stands for all of it.
     total = np.where(rest > 0, rest, between)
-    share = np.divide(total, between, out=np.ones_like(total), where=between > 0)
+    # No noise and no other people change it: it lies within a bin or was declared, and its error is not known.
+    total = np.where((between == 0) & (within == 0).all(axis=0), np.inf, total)
+    share = np.divide(total, between, out=np.ones_like(total), where=np.isfinite(total) & (between > 0))
     return Combined(found.mean(axis=0), np.sqrt(total), np.maximum(1.0, (len(found) - 1) * share**2))
 
 
-def redrawn(fitted: Fitted, number: int, random: np.random.Generator) -> Iterator[Fitted]:
-    """So many times other records, each drawn given other measurements that are as plausible as those made."""
+def redrawn(fitted: Fitted, number: int, random: np.random.Generator, *, together: int = 1) -> Iterator[Fitted]:
+    """So many times other records, each drawn given other measurements that are as plausible as those made.
+
+    ``together`` is how many rows may be of one person: so many fewer people are drawn, each with so many rows. Sums
+    over rows of people who have at most R rows vary by at most what they do if all have R rows that are alike.
+    """
     sizes, records = [int(own.max()) + 1 for own in fitted.bins], len(fitted.records)
     field = MarkovField(sizes, records, random)
     hold(field, fitted.margins, fitted.tables)
@@ -108,10 +116,12 @@ def redrawn(fitted: Fitted, number: int, random: np.random.Generator) -> Iterato
     scale, start = records / fitted.total, field.records.copy()
     times = max(1, min(_TIMES, MOST // max(1, records)))
     for _ in range(number):
-        again = start[random.integers(0, records, round(fitted.total))]
+        again = start[random.integers(0, records, max(1, round(fitted.total / together)))]
 
         def other(columns: tuple[int, ...], noisy: Noisy, sampled: NDArray[np.int32] = again) -> Noisy:
-            apart = scale * counted(sampled, columns, sizes) - counted(start, columns, sizes)
+            apart = scale * fitted.total / len(sampled) * counted(sampled, columns, sizes) - counted(
+                start, columns, sizes
+            )
             noise = random.normal(0, noisy.sigma, noisy.counts.shape)
             return Noisy(noisy.counts + apart + noise, noisy.sigma)
 

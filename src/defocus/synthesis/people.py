@@ -22,7 +22,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, final
+from typing import Any, NoReturn, final
 
 import numpy as np
 import pyarrow as pa
@@ -382,6 +382,13 @@ class PeopleGenerator:
         for name in self.person:
             rows = rows.append_column(name, persons[name].take(owner))
         return rows
+
+    def infer(self, *_: Any, **__: Any) -> NoReturn:
+        """Refused: intervals for people with many rows are not known. Says what to do instead."""
+        raise InvalidParameterError(
+            "Intervals for analyses of synthetic people with many rows are not known.",
+            fix="make one row of each person first, table.per_person(…).synthesise(…), whose infer has intervals.",
+        )
 
     @property
     def quality(self) -> pa.Table:

@@ -274,6 +274,7 @@ class Synthesiser:
             computed=dict(self.computed),
             receipt=receipt,
             asked=asked,
+            together=self._view().together,
         )
 
     def _check_conditions(self) -> None:

@@ -73,9 +73,14 @@ class View:
         return 1 if self.bound is None or self.rows.single else _GRID
 
     @property
+    def together(self) -> int:
+        """How many full rows one person has at most."""
+        return (self.unit.per_person or 1) if self.bound is None else self.bound.total
+
+    @property
     def weight(self) -> int:
         """What one person weighs at most."""
-        weight = self.grid * ((self.unit.per_person or 1) if self.bound is None else self.bound.total)
+        weight = self.grid * self.together
         return 2 * weight if self.unit.adjacency is Adjacency.REPLACE else weight
 
     def selection(self, asked: Budget, part: float) -> PartitionSelection | None:
@@ -112,6 +117,7 @@ class View:
                 sizes=tuple(domain.size for domain in domains),
                 ordered=tuple(domain.ordered for domain in domains),
                 missing=(True,) * len(domains),
+                spikes=tuple(domain.spikes for domain in domains),
                 sigma=plan.sigma,
                 weight=self.weight,
                 grid=self.grid,
