@@ -9,7 +9,7 @@ from scipy.special import bdtrc
 
 from defocus.errors import InvalidParameterError, Number, non_negative, probability
 
-__all__ = ["OneRun", "one_run"]
+__all__ = ["OneRun", "one_run", "p_value"]
 
 _PARTS = (1.0, 0.5, 0.25, 0.1, 0.05)
 """Shares of the canaries that are guessed, fixed beforehand; each gets an equal part of the error."""
