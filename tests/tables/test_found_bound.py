@@ -108,3 +108,14 @@ def test_what_is_declared_about_the_bound_counts_instead(heavy: Table) -> None:
     plain, declared = (each.release(epsilon=1, bits=seeded(3))["n"] for each in (asked, asked.covering(beyond=0.01)))
     assert declared.values[0] == plain.values[0]
     assert declared.high[0] < plain.high[0]
+
+
+def test_people_who_are_taken_for_noise_are_told_as_people_who_may_be_hidden() -> None:
+    people = np.zeros(len(EDGES), np.int64)
+    people[:3] = 2000
+    how: dict[str, Any] = {"scale": 2.5, "groups": 1, "noise": 2.0, "counts": True, "quotients": False}
+    assert best_bound(people, **how).hidden == 8
+    people[EDGES.index(512)] = 20  # too few to be told from noise
+    found = best_bound(people, **how)
+    assert found.rows < 512
+    assert found.hidden == 28

@@ -188,7 +188,7 @@ class FoundBound:
     weight: float
     """How many people with so many rows weigh as much as all people do."""
     hidden: int
-    """How many people more than show may have any number of rows: the noise of a bucket hides them."""
+    """How many people may have any number of rows without being told from noise, which a bucket of them hides."""
     tail: Tail = field(repr=False)
 
     @property
@@ -243,12 +243,13 @@ def best_bound(
     3
     """
     groups = max(1, groups)  # none where no key was found
-    numbers, _ = _people(people, scale)
+    numbers, end = _people(people, scale)
     tail = Tail.of(people, scale, most)
     missing = tail.missing(1 / groups, EDGES, _USUALLY) if most is None else tail.missing(1, EDGES, _USUALLY) / groups
     apart = SPREAD * tail.differing(1 / groups, EDGES) if quotients else np.zeros(len(EDGES))
     total = max(1.0, float((numbers * tail.rows).sum()))
-    hidden = math.ceil(scale * -math.log(2 * (1 - _CONFIDENCE)))
+    unseen = max(0, int(people[end:].max())) if end < len(EDGES) else 0  # taken for noise, wherever they are
+    hidden = math.ceil(unseen + scale * -math.log(2 * (1 - _CONFIDENCE)))
     options = []
     for place, bound in enumerate(EDGES):
         weights = np.minimum(1.0, bound / tail.rows)
