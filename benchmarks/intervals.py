@@ -48,12 +48,18 @@ CHOSEN_ON: dict[str, Callable[[Any], Floats]] = {
 
 def _rare(rng: Any) -> Floats:
     """One in two hundred has four hundred rows or so, and the others have few: a mixture without a middle."""
-    return np.where(rng.random(PEOPLE) < 0.005, rng.poisson(400, PEOPLE), 1 + rng.poisson(1.5, PEOPLE)).astype(float)
+    rows: Floats = np.where(rng.random(PEOPLE) < 0.005, rng.poisson(400, PEOPLE), 1 + rng.poisson(1.5, PEOPLE)).astype(
+        float
+    )
+    return rows
 
 
 def _two_classes(rng: Any) -> Floats:
     """A fifth of all people come every week, the others once or twice a year."""
-    return np.where(rng.random(PEOPLE) < 0.2, rng.poisson(52, PEOPLE), 1 + rng.poisson(0.7, PEOPLE)).astype(float)
+    rows: Floats = np.where(rng.random(PEOPLE) < 0.2, rng.poisson(52, PEOPLE), 1 + rng.poisson(0.7, PEOPLE)).astype(
+        float
+    )
+    return rows
 
 
 FRESH: dict[str, Callable[[Any], Floats]] = {
