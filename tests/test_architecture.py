@@ -34,6 +34,7 @@ DECLARED = {
     "federated/federation.py": "the name of a question",
     "federated/secret_sharing.py": "secret polynomials",
     "federated/secure_aggregation.py": "the name of a sum and seeds of masks",
+    "federated/site.py": "what tells one time that a question is asked from another",
     "ledger/terms.py": "the identity of a new ledger",
     "ledger/declarations.py": "the salt that hides which data a ledger knows",
     "server/demo.py": "made-up visits by a public seed",

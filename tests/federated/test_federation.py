@@ -246,7 +246,7 @@ def test_what_does_not_add_up_over_sites_is_refused_before_any_charge(
         ({"colluding": -1}, "colluding"),
     ],
 )
-def test_federations_that_cannot_hold_are_refused(sites: dict[str, Table], how: dict[str, int], match: str) -> None:
+def test_federations_that_cannot_hold_are_refused(sites: dict[str, Table], how: Any, match: str) -> None:
     with pytest.raises(InvalidParameterError, match=match):
         federation(sites, **how)
     with pytest.raises(InvalidParameterError, match="one ledger"):

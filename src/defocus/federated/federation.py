@@ -20,6 +20,7 @@ import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, final
 
 from defocus.answers import Effect, Preview, Released, Rule
@@ -263,14 +264,23 @@ class FederatedQuery:
                 )
 
 
-def federation(sites: Mapping[str, Any], *, dropouts: int = 0, colluding: int = 0, overlap: int = 1) -> Federation:
+def federation(
+    sites: Mapping[str, Any] | str | Path,
+    *,
+    dropouts: int = 0,
+    colluding: int = 0,
+    overlap: int = 1,
+    key: str | Path | None = None,
+) -> Any:
     """Several owners' tables, to be asked as one; see :mod:`defocus.federated.federation` for what is promised.
 
     Args:
-        sites: by name, the table of each owner as ``dp.open`` returned it, with a ledger of its own.
+        sites: by name, the table of each owner as ``dp.open`` returned it, with a ledger of its own; or a federation
+            file, whose sites are processes of their own that run ``defocus site``. The file says the rest then.
         dropouts: how many sites may fail or refuse without voiding an answer. More noise is added for it.
         colluding: how many sites may tell the coordinator what they know. More noise is added for it.
         overlap: at how many sites one person may be known. More noise is added for it.
+        key: of the coordinator, for a federation file; ``coordinator.key`` beside it by default.
 
     >>> import tempfile
     >>> import pyarrow as pa
@@ -286,6 +296,10 @@ def federation(sites: Mapping[str, Any], *, dropouts: int = 0, colluding: int = 
     >>> for table in sites.values(): table.close()
     >>> home.cleanup()
     """
+    if isinstance(sites, str | Path):
+        from defocus.federated.remote import remote_federation  # noqa: PLC0415 # not needed for sites in one process
+
+        return remote_federation(sites, key)
     for name, table in sites.items():
         if not isinstance(table, Table):
             raise InvalidParameterError(

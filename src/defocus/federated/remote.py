@@ -1,0 +1,327 @@
+"""Sites as processes of their own: the coordinator asks them over TLS, and carries what is behind masks."""
+
+import json
+import socket
+import ssl
+import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self, final
+
+from defocus.answers import Effect, Preview, PreviewColumn, Released, Rule
+from defocus.answers.rules import rules_of
+from defocus.errors import DefocusError, InvalidParameterError, Number, ProtocolError, TooFewPartiesError
+from defocus.federated.lockstep import Hub, after
+from defocus.federated.membership import Member, Membership, identity_at, read_membership
+from defocus.federated.site import asking, question_name
+from defocus.federated.transport import CONTROL, Channel, Frame, context, decoded
+from defocus.ledger import Receipt
+from defocus.privacy.wire import from_wire
+from defocus.tables.aggregates import Aggregate
+from defocus.tables.answers import from_record
+from defocus.tables.table_questions import spelled, written
+
+__all__ = ["RemoteFederation", "RemoteGroups", "RemoteQuestion", "remote_federation"]
+
+_LONGEST = 1 << 24
+"""So many integers a sum may be over."""
+_ANSWER = 64 << 20
+_STEPS = {"where", "derive", "rename", "part", "bound", "per_person", "join"}
+
+
+def remote_federation(file: str | Path, key: str | Path | None = None) -> "RemoteFederation":
+    """The federation of a file, asked with the coordinator's key, which lies beside it by default."""
+    membership = read_membership(file)
+    place = Path(file).parent / "coordinator.key" if key is None else Path(key)
+    if identity_at(place).public != membership.coordinator.public:
+        raise InvalidParameterError(
+            "The key does not belong to the coordinator of the federation.", fix="pass key= with its key."
+        )
+    return RemoteFederation(membership, place)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class RemoteFederation:
+    """Sites on a network, to be asked as one table. Made by :func:`~defocus.federated.federation` of a file."""
+
+    membership: Membership
+    key: Path
+    steps: tuple[tuple[Any, ...], ...] = ()
+
+    def __repr__(self) -> str:
+        return f"RemoteFederation of {', '.join(site.name for site in self.membership.sites)}"
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _STEPS:
+            raise AttributeError(f"A federation has no {name!r}. To fix: ask with sql(…), or with agg(…) as a table.")
+
+        def step(*given: Any, **named: Any) -> RemoteFederation:
+            return replace(self, steps=(*self.steps, (name, *given, *([named] if named else []))))
+
+        return step
+
+    def group_by(self, *columns: str, keys: Any = "declared", sets: Any = None) -> "RemoteGroups":
+        """Groups of rows with equal values; see :meth:`.Table.group_by`."""
+        listed = keys if keys is None or isinstance(keys, str | Mapping) else list(keys)
+        return RemoteGroups(replace(self, steps=(*self.steps, ("group_by", list(columns), listed, sets))))
+
+    def agg(self, **aggregates: Aggregate) -> "RemoteQuestion":
+        """What is asked of all rows together."""
+        said = {name: spelled(aggregate) for name, aggregate in aggregates.items()}
+        return self._asked({"steps": [list(step) for step in self.steps], "aggregates": said})
+
+    def sql_query(self, text: str, **how: Any) -> "RemoteQuestion":
+        """A SELECT as a question to all sites."""
+        if self.steps:
+            raise InvalidParameterError("A SELECT is about the whole table.", fix="write the steps in the SELECT.")
+        return self._asked({"sql": text, **how})
+
+    def sql(self, text: str, *, epsilon: Number, delta: Number | None = None, **more: Any) -> Released:
+        """The answer of all sites to a SELECT."""
+        return self.sql_query(text).release(epsilon=epsilon, delta=delta, **more)
+
+    def _asked(self, question: Mapping[str, Any]) -> "RemoteQuestion":
+        return RemoteQuestion(self.membership, self.key, json.loads(json.dumps(question)))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class RemoteGroups:
+    """Rows of all sites, in groups."""
+
+    together: RemoteFederation
+
+    def agg(self, **aggregates: Aggregate) -> "RemoteQuestion":
+        """What is asked of each group."""
+        return self.together.agg(**aggregates)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class RemoteQuestion:
+    """A question to sites on a network: free to preview; each that takes part charges its own ledger for a release."""
+
+    membership: Membership
+    key: Path
+    question: Mapping[str, Any]
+
+    def preview(self, *, epsilon: Number, delta: Number | None = None) -> Preview:
+        """How exact each column would be, and what it would cost each site. Free."""
+        ask = asking(self.membership, "preview", self.question, epsilon=written(epsilon), delta=written(delta))
+        with _Round(self.membership, self.key) as asked:
+            asked.offers(ask)
+            offer = asked.agreed()
+        return replace(_preview(offer["preview"]), rules=rules_of((*offer["preview"]["rules"], self._words)))
+
+    def release(
+        self,
+        *,
+        epsilon: Number,
+        delta: Number | None = None,
+        purpose: str | None = None,
+        who: str | None = None,
+    ) -> Released:
+        """Each site charges, computes and adds its share of noise; what comes out is the sum of those that stayed.
+
+        A site that refuses, fails or is gone takes no part, and the answer says so. If fewer are left than the
+        federation file says, there is no answer; before that is known to be possible, nobody is charged.
+        """
+        price = {"epsilon": written(epsilon), "delta": written(delta), "purpose": purpose, "who": who}
+        ask = asking(self.membership, "ask", self.question, **price)
+        with _Round(self.membership, self.key) as asked:
+            asked.offers(ask)
+            offer = asked.agreed()
+            record, receipt = asked.answer(ask, offer["facts"])
+            answer = from_record(record, Receipt.read(receipt))
+            rules = [*answer.rules, self._words, *asked.told()]
+        return replace(answer, rules=rules_of(rules))
+
+    @property
+    def _words(self) -> str:
+        known = self.membership
+        gone = f"{known.dropouts} may drop out and {known.colluding} collude"
+        where = "one site only" if known.overlap == 1 else f"at most {known.overlap} sites, and is bounded at each"
+        return f"{len(known.sites)} sites answer together, of which {gone}; each person is known at {where}"
+
+
+def _preview(said: Mapping[str, Any]) -> Preview:
+    columns = tuple(
+        PreviewColumn(
+            one["name"],
+            one["how"],
+            one["error"],
+            one["interval"],
+            tuple((size["rows"], size["error"], size["interval"]) for size in one["by_size"]),
+            one["rank"],
+        )
+        for one in said["columns"]
+    )
+    return Preview(columns, said["question"], from_wire(said["event"]), foretold=tuple(said["foretold"]))
+
+
+class _Round:
+    """One question, asked once: connections to all sites, and what became of each."""
+
+    def __init__(self, membership: Membership, key: Path) -> None:
+        self._membership = membership
+        self._tls = context(key, membership.coordinator, membership.sites, server=False)
+        self._channels: dict[int, Channel] = {}
+        self._offers: dict[int, dict[str, Any]] = {}
+        self._refusals: dict[int, str] = {}
+        self._done: dict[int, tuple[Any, Any]] = {}
+        self._hub: Hub | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for channel in self._channels.values():
+            channel.close()
+
+    def _each(self, numbers: Sequence[int], do: Any) -> None:
+        threads = [threading.Thread(target=do, args=(number,)) for number in numbers]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def offers(self, ask: Mapping[str, Any]) -> None:
+        """Ask all sites; those that are not there, or refuse, are remembered with the reason."""
+
+        def one(number: int) -> None:
+            site = self._membership.sites[number - 1]
+            try:
+                self._channels[number] = channel = self._connected(site)
+                channel.say(ask)
+                said = channel.hear()
+                if said.get("do") == "refused":
+                    self._refusals[number] = str(said.get("why"))[:400]
+                elif _is_offer(said):
+                    self._offers[number] = said
+                else:
+                    self._refusals[number] = "what it says is no offer"
+            except DefocusError as problem:
+                self._refusals[number] = problem.what
+            except OSError as problem:
+                self._refusals[number] = f"it cannot be reached: {type(problem).__name__}"
+
+        self._each(range(1, len(self._membership.sites) + 1), one)
+
+    def _connected(self, site: Member) -> Channel:
+        patience = self._membership.patience
+        plain = socket.create_connection((site.host, site.port), timeout=min(10, patience))
+        try:
+            secured = self._tls.wrap_socket(plain)
+        except (OSError, ssl.SSLError):
+            plain.close()
+            raise ProtocolError("It shows no certificate of this federation.") from None
+        return Channel(secured, site, patience)
+
+    def agreed(self) -> dict[str, Any]:
+        """What most sites offer alike; the others are left out, by what differs. Refused if too few are left."""
+        facts = Counter(json.dumps(offer["facts"], sort_keys=True) for offer in self._offers.values())
+        found: dict[str, Any] = {}
+        if facts:
+            most = json.loads(facts.most_common(1)[0][0])
+            for number, offer in sorted(self._offers.items()):
+                if offer["facts"] == most:
+                    found = found or offer
+                    continue
+                differ = ", ".join(name for name in sorted(most) if offer["facts"].get(name) != most[name])
+                self._refusals[number] = f"it would not answer as the others do: its {differ} differ"
+                del self._offers[number]
+        least = len(self._membership.sites) - self._membership.dropouts
+        if len(self._offers) < least:
+            raise self._too_few(len(self._offers), least)
+        return found
+
+    def answer(self, ask: Mapping[str, Any], facts: Mapping[str, str]) -> tuple[Any, Any]:
+        """Go through the plan with all that are willing, and give what they computed."""
+        known = self._membership
+        nonces = [self._offers[n]["nonce"] if n in self._offers else "" for n in range(1, len(known.sites) + 1)]
+        self._hub = hub = Hub(known.parties, question_name(ask, facts, nonces), known.dropouts, known.colluding)
+        for number in range(1, len(nonces) + 1):
+            if number not in self._offers:
+                hub.leave(number)
+
+        def one(number: int) -> None:
+            try:
+                self._channels[number].say({"do": "go", "nonces": nonces})
+                self._carried(number, hub)
+            except DefocusError as problem:
+                self._refusals[number] = problem.what
+            except Exception as problem:  # noqa: BLE001  # of a site, whatever it is, no more is told than its kind
+                self._refusals[number] = type(problem).__name__
+            finally:
+                hub.leave(number)
+                if number in self._refusals:
+                    self._channels[number].close()
+
+        self._each(sorted(self._offers), one)
+        if not self._done:
+            raise self._too_few(len(self._done), len(known.sites) - known.dropouts)
+        records = Counter(json.dumps(record, sort_keys=True) for record, _ in self._done.values())
+        most = records.most_common(1)[0][0]
+        kept = [done for _, done in sorted(self._done.items()) if json.dumps(done[0], sort_keys=True) == most]
+        return kept[0]
+
+    def _carried(self, number: int, hub: Hub) -> None:
+        """Carry messages of one site until it is done."""
+        channel, step, seen, plan = self._channels[number], 0, b"", None
+        largest = CONTROL + 512 * len(self._membership.sites)
+        while True:
+            masked = 0 if plan is None else plan.size
+            allowed = {Frame.CONTROL: _ANSWER, Frame.LENGTH: 8, Frame.SUM: largest + masked}
+            kind, body = channel.receive(allowed)
+            if kind is Frame.CONTROL:
+                self._ended(number, body)
+                return
+            if kind is Frame.LENGTH:
+                length = int.from_bytes(body)
+                if len(body) != 8 or not 0 < length <= _LONGEST:
+                    raise ProtocolError("It announces a vector of a length that is out of range.")
+                step += 1
+                plan = hub.plan(step, length, seen)
+                continue
+            if plan is None:
+                raise ProtocolError("A message came that is not due.")
+            reply = hub.exchange(number, plan, body)
+            if isinstance(reply, bytes):
+                channel.send(Frame.SUM, reply)
+            else:
+                seen, plan = after(seen, reply), None
+                channel.send(Frame.TOTAL, reply.astype("<i8").tobytes())
+
+    def _ended(self, number: int, body: bytes) -> None:
+        said = decoded(body)
+        if said.get("do") == "done" and set(said) == {"do", "answer", "receipt"}:
+            self._done[number] = said["answer"], said["receipt"]
+        else:
+            raise ProtocolError(str(said.get("why"))[:400])
+
+    def told(self) -> list[Rule]:
+        """What an answer says about sites that took no part to the end."""
+        found = []
+        for number, why in sorted(self._refusals.items()):
+            there = self._hub is not None and number in self._hub.survivors
+            rows = "its rows are in these numbers" if there else "its rows are not in these numbers"
+            name = self._membership.sites[number - 1].name
+            found.append(Rule(f"{name} took no part to the end, and {rows}: {why}", Effect.TOLD))
+        return found
+
+    def _too_few(self, left: int, needed: int) -> TooFewPartiesError:
+        failed = TooFewPartiesError(left, needed)
+        names = [site.name for site in self._membership.sites]
+        failed.add_note("\n".join(f"{names[number - 1]}: {why}" for number, why in sorted(self._refusals.items())))
+        return failed
+
+
+def _is_offer(said: Mapping[str, Any]) -> bool:
+    if set(said) != {"do", "nonce", "facts", "preview"} or said["do"] != "offer":
+        return False
+    nonce, facts = said["nonce"], said["facts"]
+    good = isinstance(nonce, str) and len(nonce) == 64 and isinstance(facts, dict) and isinstance(said["preview"], dict)
+    return good and all(isinstance(value, str) for value in facts.values())
