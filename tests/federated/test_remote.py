@@ -25,13 +25,15 @@ SQL = "SELECT COUNT(*) AS n FROM visits"
 RUN = "import sys; from defocus.federated import serve_site; serve_site(sys.argv[1])"
 
 
-def port() -> int:
-    """A free port that no program is given by itself, since those begin above, and no other worker of a run asks for."""
+def free_ports(number: int) -> list[int]:
+    """Ports that no program is given by itself, since those begin above, and that no other worker of a run asks for."""
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % 8
-    while True:
-        found = 20_000 + 1_500 * worker + int.from_bytes(os.urandom(8)) % 1_500
-        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", found)):
-            return found
+    found: list[int] = []
+    while len(found) < number:
+        port = 20_000 + 1_500 * worker + int.from_bytes(os.urandom(8)) % 1_500
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            found += [] if port in found else [port]
+    return found
 
 
 def started(home: Path, name: str) -> subprocess.Popen[str]:
@@ -47,9 +49,9 @@ def started(home: Path, name: str) -> subprocess.Popen[str]:
 def home(tmp_path: Path) -> Path:
     make_identity("coordinator", tmp_path)
     said = ['name = "hospitals"', "dropouts = 1", "patience = 300", '[coordinator]\ncertificate = "coordinator.pem"']
-    for name in NAMES:
+    for name, port in zip(NAMES, free_ports(len(NAMES)), strict=True):
         make_identity(name, tmp_path)
-        said.append(f'[sites.{name}]\naddress = "127.0.0.1:{port()}"\ncertificate = "{name}.pem"')
+        said.append(f'[sites.{name}]\naddress = "127.0.0.1:{port}"\ncertificate = "{name}.pem"')
         stays = pa.table({"patient": [f"{name}-{i}" for i in range(200)], "days": [i % 20 for i in range(200)]})
         pq.write_table(stays, tmp_path / f"{name}.parquet")
         (tmp_path / f"{name}-data.toml").write_text(
