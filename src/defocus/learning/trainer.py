@@ -626,16 +626,16 @@ class Trainer:
         return key
 
     def _look(self) -> None:
-        """Read the rows of a table, of a run that is charged."""
-
-        def read() -> None:
-            if self._table is not None:
-                self._stepper.data, self._stepper.units = table_examples(self._table)
-                self._table = None
-
-        problem = withheld(read)
+        """Read the rows of a table, of a run that is charged; of several processes all can, or all fail."""
+        table, rows = self._table, list[tuple[Examples, Units]]()
+        if table is None:
+            return
+        together = partial(self._stepper.ranks.together, partial(table_examples, table), "read the rows of the table")
+        problem = withheld(lambda: rows.append(together()))
         if problem is not None:
             raise problem  # from here, where no rows are at hand
+        self._stepper.data, self._stepper.units = rows[0]
+        self._table = None
 
     def _end(self) -> None:
         """After the last step, note the end of the run in the ledger."""
