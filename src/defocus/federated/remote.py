@@ -28,7 +28,7 @@ __all__ = ["RemoteFederation", "RemoteGroups", "RemoteQuestion", "remote_federat
 _LONGEST = 1 << 24
 """So many integers a sum may be over."""
 _ANSWER = 64 << 20
-_STEPS = {"where", "derive", "rename", "part", "bound", "per_person", "join"}
+_STEPS = {"where", "derive", "part", "bound", "per_person"}
 
 
 def remote_federation(file: str | Path, key: str | Path | None = None) -> "RemoteFederation":
@@ -114,7 +114,10 @@ class RemoteQuestion:
         with _Round(self.membership, self.key) as asked:
             asked.offers(ask)
             offer = asked.agreed()
-        return replace(_preview(offer["preview"]), rules=rules_of((*offer["preview"]["rules"], self._words)))
+        try:
+            return replace(_preview(offer["preview"]), rules=rules_of((*offer["preview"]["rules"], self._words)))
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError):
+            raise ProtocolError("What the sites foresee is no preview.") from None
 
     def release(
         self,
@@ -135,7 +138,10 @@ class RemoteQuestion:
             asked.offers(ask)
             offer = asked.agreed()
             record, receipt = asked.answer(ask, offer["facts"])
-            answer = from_record(record, Receipt.read(receipt))
+            try:
+                answer = from_record(record, Receipt.read(receipt))
+            except (KeyError, TypeError, ValueError, AttributeError, IndexError):
+                raise ProtocolError("What the sites say is no answer.") from None
             rules = [*answer.rules, self._words, *asked.told()]
         return replace(answer, rules=rules_of(rules))
 
