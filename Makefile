@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # Bytecode is kept, so that workers and the programs that tests start do not compile everything anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo serve test check suite browser fast slow lint types contracts docs bench format clean
+.PHONY: demo serve test check suite browser flower fast slow lint types contracts docs bench scoreboard format clean
 
 demo: $(READY)
 	$(BIN)/python examples/report.py
@@ -16,7 +16,7 @@ demo: $(READY)
 serve: $(READY)
 	$(BIN)/defocus serve --demo --home demo/server
 
-test: check suite
+test: check suite flower
 
 check: lint types contracts
 
@@ -49,6 +49,18 @@ browser:
 	apt-get update --quiet --quiet && apt-get install --yes --quiet --quiet --no-install-recommends chromium > /dev/null; \
 	else echo "The tests of the pages need Chromium. To fix: sudo apt-get install chromium, or CHROMIUM=path make test." >&2; exit 1; fi
 
+# Flower brings an event loop and a parser that uvicorn would take up by itself, so it has an environment of its own, on top of ours.
+FLOWER := .venv-flower
+
+flower: $(FLOWER)/.ready
+	$(FLOWER)/bin/python -m pytest -m '' tests/federated/test_flower.py
+
+$(FLOWER)/.ready: $(READY)
+	test -x $(FLOWER)/bin/python || $(PYTHON) -m venv $(FLOWER)
+	$(BIN)/python -c 'import site; print(*(f"import site; site.addsitedir({one!r})" for one in site.getsitepackages()), sep="\n")' > "$$($(FLOWER)/bin/python -c 'import site; print(site.getsitepackages()[0])')/zz_defocus.pth"
+	$(FLOWER)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt 'flwr>=1.41,<1.42'
+	touch $@
+
 # The rooms, each by itself: what tries all of them together is left to `make test`.
 fast: $(READY)
 	$(PYTEST) $(foreach room,soundness audit docs examples,--ignore tests/$(room))
@@ -73,9 +85,14 @@ bench: $(READY)
 	if [ -e $(MNIST)/train-images-idx3-ubyte.gz ]; then $(BIN)/python benchmarks/mnist.py $(MNIST) --model linear --runs 1; \
 	else echo "MNIST is left out: there is no $(MNIST)/train-images-idx3-ubyte.gz."; fi
 
+# The auditor attacks other libraries, each in an environment of its own, and every room; writes docs/scoreboard.md.
+scoreboard: $(READY)
+	bash benchmarks/setup.sh
+	$(BIN)/python benchmarks/scoreboard.py --rooms
+
 format: $(READY)
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
 clean:
-	rm -rf $(VENV) site build demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(FLOWER) site build demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

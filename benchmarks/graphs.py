@@ -1,7 +1,7 @@
 """Graphs: how fast triangles are counted and released beside networkit, and how exact answers are on real graphs.
 
     python benchmarks/graphs.py [speed [power-law] [uniform]] [engines [power-law] [uniform] [spark]] [accuracy FOLDER]
-                                [models FOLDER] [--quick] [--turns=3]
+                                [models FOLDER] [intervals FOLDER] [--quick] [--turns=3]
 
 `speed` counts the triangles of two graphs of 1 million nodes and 10 million edges, with hubs and without: each in a
 process of its own, taking turns, with as many threads as there are cores. Times are the least of all rounds; memory is
@@ -133,7 +133,7 @@ def main() -> None:
             **{name: version(name) for name in ("duckdb", "pyspark")},
             **engines(),
         }
-    if "speed" in sys.argv or not {"accuracy", "caps", "engines", "models"} & set(sys.argv):
+    if "speed" in sys.argv or not {"accuracy", "caps", "engines", "intervals", "models"} & set(sys.argv):
         kept["speed"] = {
             **kept.get("speed", {}),
             "networkit": version("networkit"),
@@ -148,6 +148,10 @@ def main() -> None:
         from caps import caps
 
         kept["caps"] = caps(Path(sys.argv[sys.argv.index("caps") + 1]), quick=QUICK)
+    if "intervals" in sys.argv:
+        from node_intervals import intervals
+
+        kept["intervals"] = intervals(Path(sys.argv[sys.argv.index("intervals") + 1]), quick=QUICK)
     if "models" in sys.argv:
         from models import models
 

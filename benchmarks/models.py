@@ -2,13 +2,13 @@
 
     python benchmarks/models.py [MODEL ...] [--device=cuda] [--batch=64] [--tiny] [--rounds=5] [--profile]
 
-Models of transformers with random weights, at their usual sizes, or tiny ones. In one process, taking turns: the plain
-step is zero_grad, forward, backward and optimizer.step (SGD); the private one clips, and adds noise drawn by torch. The
-least time of all rounds counts: processor time on a CPU, time between synchronisations on a GPU. The set-up is what
-finds and checks the way, on made-up examples. Gradients are compared with the loop over examples on a batch of four,
-without TF32. Memory is the peak of the first steps, with measuring and recording, above model and batch; --profile
-prints the kernels of a private step that take most time beside those of a plain one. Results go into
-results/models.json.
+Models of transformers, and of torchvision where it is installed, with random weights, at their usual sizes, or tiny
+ones. In one process, taking turns: the plain step is zero_grad, forward, backward and optimizer.step (SGD); the
+private one clips, and adds noise drawn by torch. The least time of all rounds counts: processor time on a CPU, time
+between synchronisations on a GPU. The set-up is what finds and checks the way, on made-up examples. Gradients are
+compared with the loop over examples on a batch of four, without TF32. Memory is the peak of the first steps, with
+measuring and recording, above model and batch; --profile prints the kernels of a private step that take most time
+beside those of a plain one. Results go into results/models.json.
 """
 
 import copy
@@ -43,6 +43,10 @@ def classes(output: Any, target: torch.Tensor) -> torch.Tensor:
     return F.cross_entropy(output.logits, target)
 
 
+def scores(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    return F.cross_entropy(output, target)
+
+
 def words(output: Any, target: torch.Tensor) -> torch.Tensor:
     return F.cross_entropy(output.logits[:, :-1].flatten(0, 1), target[:, 1:].flatten())
 
@@ -60,6 +64,11 @@ def images() -> tuple[dict[str, torch.Tensor], torch.Tensor]:
     side = 32 if TINY else 224
     pixels = torch.randn(BATCH, 3, side, side, device=DEVICE)
     return {"pixel_values": pixels}, torch.randint(0, 2, (BATCH,), device=DEVICE)
+
+
+def pictures() -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+    inputs, target = images()
+    return {"x": inputs["pixel_values"]}, target
 
 
 def same(inputs: dict[str, torch.Tensor], _: torch.Tensor) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
@@ -85,6 +94,22 @@ def adapted(model: nn.Module) -> nn.Module:
             if isinstance(getattr(module, name, None), nn.Linear):
                 setattr(module, name, Adapted(getattr(module, name)))
     return model
+
+
+def residual() -> dict[str, tuple[Callable[[], nn.Module], Any, Callable[[], Any]]]:
+    """The residual networks of torchvision with group norm, since batch norm mixes examples."""
+    try:
+        from torchvision.models import resnet
+    except ImportError:
+        return {}
+
+    def groups(channels: int) -> nn.Module:
+        return nn.GroupNorm(32, channels)
+
+    return {
+        "resnet18": (lambda: resnet.resnet18(norm_layer=groups), scores, pictures),
+        "resnet50": (lambda: resnet.resnet50(norm_layer=groups), scores, pictures),
+    }
 
 
 def makers() -> dict[str, tuple[Callable[[], nn.Module], Any, Callable[[], Any]]]:
@@ -133,6 +158,7 @@ def makers() -> dict[str, tuple[Callable[[], nn.Module], Any, Callable[[], Any]]
             classes,
             images,
         ),
+        **residual(),
     }
 
 

@@ -2,9 +2,10 @@
 
 Each analyst looks at previews with another epsilon each time, asks now and then, and reads the answer; between two
 things an analyst thinks for a second. Counted: responses of 5xx, requests that were lost, and what was charged beyond
-the budget. Measured: how long a preview takes, from the first byte sent to the last received, and how many there are.
+the budget. Measured: how long a preview takes, from the first byte sent to the last received, how many there are, and
+the server's processor time for one, which one analyst alone asks for before, each with a price that nobody asked yet.
 
-    python benchmarks/server.py [--seconds 60] [--analysts 50] [--think 1.0] [--no-postgresql]
+    python benchmarks/server.py [--seconds 60] [--analysts 50] [--think 1.0] [--no-postgresql] [--out FILE]
 """
 
 import argparse
@@ -34,6 +35,7 @@ QUESTIONS = (
     "SELECT AVG(age) AS age FROM visits WHERE ward = 'Surgery'",
     "SELECT ward, COUNT(DISTINCT patient_id) AS people FROM visits WHERE age >= 65 GROUP BY ward",
 )
+ALONE = 200
 DONE = {"released", "failed", "refused", "cancelled"}
 
 
@@ -159,6 +161,10 @@ def measured(where: str, places: dict[str, Any], options: argparse.Namespace) ->
         for each in warm:
             for _ in range(8):
                 each.preview()
+        alone = seconds_of(processes[0])
+        for _ in range(ALONE):
+            warm[0].preview()
+        alone = (seconds_of(processes[0]) - alone) / ALONE
         before = [seconds_of(each) for each in processes]
         begun = time.monotonic()
         analysts = driven(ports, tokens, options.seconds, options.think)
@@ -202,6 +208,7 @@ def measured(where: str, places: dict[str, Any], options: argparse.Namespace) ->
             "p50": round(float(np.percentile(previews, 50)), 1),
             "p95": round(float(np.percentile(previews, 95)), 1),
         },
+        "preview_cpu_ms": round(1000 * alone, 2),
         "server_cpu_ms_per_response": round(1000 * busy / max(1, sum(statuses.values())), 1),
         "asked": len(asked),
         **{f"requests_{state}": number for state, number in states.items()},
@@ -222,6 +229,7 @@ def main() -> None:
     parser.add_argument("--analysts", type=int, default=50)
     parser.add_argument("--think", type=float, default=1.0)
     parser.add_argument("--no-postgresql", action="store_true")
+    parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     found = [measured("SQLite", {}, options)]
     if not options.no_postgresql:
@@ -234,7 +242,7 @@ def main() -> None:
         found.append(measured("PostgreSQL", {"records": address, "ledgers": address}, options))
         server.cleanup()
         shutil.rmtree(scratch, ignore_errors=True)
-    RESULTS.write_text(json.dumps(found, indent=1) + "\n")
+    options.out.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

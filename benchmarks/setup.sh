@@ -48,3 +48,8 @@ if command -v java >/dev/null; then
 else
     echo "Tumult Analytics is left out: it needs Java 17." >&2
 fi
+
+# The rest is for the scoreboard, which says of what does not install that it does not run.
+environment jaxprivacy jax-privacy==2.0.0 jax==0.10.2 || echo "jax-privacy is left out." >&2
+environment synth smartnoise-synth==1.0.8 || echo "SmartNoise Synth is left out." >&2
+environment dpmm dpmm==0.1.9 || echo "dpmm is left out." >&2

@@ -1,9 +1,11 @@
 """How often 95 % intervals of a regression on synthetic rows hold the truth: noise-aware draws, and naively.
 
 A linear regression of y on two others, all of whose pairs are measured. Everything is drawn anew each time: people,
-noise, synthetic rows. ``python benchmarks/synthesis_intervals.py [repetitions]``.
+noise, synthetic rows. In one population codes are about as frequent, in the other some are rare: their cells are
+smaller than the noise. ``python benchmarks/synthesis_intervals.py [repetitions]``.
 """
 
+import itertools
 import sys
 import time
 from typing import Any
@@ -20,10 +22,15 @@ SIZES = (4, 3, 3)
 TRUTH = np.array([0.16, -0.24])
 
 
-def people(n: int, random: np.random.Generator) -> np.ndarray:
+SHARES = {"even": ([0.25] * 4, [1 / 3] * 3), "rare": ([0.6, 0.3, 0.08, 0.02], [0.7, 0.25, 0.05])}
+"""How frequent the codes of the two causes are, in each population."""
+
+
+def people(n: int, random: np.random.Generator, population: str = "even") -> np.ndarray:
     """Codes of two causes and of an outcome whose mean is linear in them."""
-    first = random.integers(0, 4, n)
-    second = np.where(random.random(n) < 0.5, first % 3, random.integers(0, 3, n))
+    one, two = SHARES[population]
+    first = random.choice(4, n, p=one)
+    second = np.where(random.random(n) < 0.5, first % 3, random.choice(3, n, p=two))
     y = random.binomial(2, 0.5 + (TRUTH[0] * first + TRUTH[1] * second) / 2)
     return np.stack([first, second, y], 1).astype(np.int64)
 
@@ -43,10 +50,12 @@ def decoded(made: Fitted, random: np.random.Generator) -> np.ndarray:
     return np.stack([codes_within(bins, within, made.records[:, i], random) for i, (bins, within) in every], 1)
 
 
-def trial(seed: int, n: int, ratio: float, draws: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def trial(
+    seed: int, n: int, ratio: float, draws: int, population: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Ends of the noise-aware and of the naive interval."""
     random = np.random.default_rng(seed)
-    codes = people(n, random)
+    codes = people(n, random, population)
 
     def count(sets: Any, bins: Any) -> Any:
         binned = np.stack([own[codes[:, i]] for i, own in enumerate(bins)], 1)
@@ -65,16 +74,17 @@ def trial(seed: int, n: int, ratio: float, draws: int) -> tuple[np.ndarray, np.n
 
 def main(repetitions: int = 200) -> None:
     """Print coverage and mean width for some numbers of people and noises."""
-    print("people | noise (epsilon at delta 1e-6) | draws | noise-aware | width | naive | width | CPU s each")
-    for n, ratio, name in ((3000, 4.22, "1"), (3000, 13.0, "0.3")):
+    print("population | noise (epsilon at delta 1e-6) | noise-aware | width | naive | width | CPU s each")
+    for population, (ratio, name) in itertools.product(SHARES, ((4.22, "1"), (13.0, "0.3"))):
         start = time.process_time()
-        every = [np.stack(trial(seed, n, ratio, 20)) for seed in range(repetitions)]
+        every = [np.stack(trial(seed, 3000, ratio, 20, population)) for seed in range(1000, 1000 + repetitions)]
         low, high, plain_low, plain_high = np.stack(every, 1)
         held = ((low <= TRUTH) & (high >= TRUTH)).mean()
         naive = ((plain_low <= TRUTH) & (plain_high >= TRUTH)).mean()
         spent = (time.process_time() - start) / repetitions
         widths = [(high - low).mean(), (plain_high - plain_low).mean()]
-        print(f"{n} | {name} | 20 | {held:.3f} | {widths[0]:.3f} | {naive:.3f} | {widths[1]:.3f} | {spent:.2f}")
+        row = f"{population} | {name} | {held:.3f} | {widths[0]:.3f} | {naive:.3f} | {widths[1]:.3f} | {spent:.2f}"
+        print(row, flush=True)
 
 
 if __name__ == "__main__":

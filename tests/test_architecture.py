@@ -24,6 +24,9 @@ def trees() -> dict[str, ast.Module]:
 
 DECLARED = {
     "audit/broken.py": "mechanisms that are broken on purpose, for the auditor to catch",
+    "audit/domains.py": "made-up rows of an auditor by a public seed",
+    "audit/membership.py": "an auditor's coins by a seed from Bits: who is in is nobody's secret but the auditor's",
+    "audit/reconstruction.py": "made-up secrets of an auditor, by a seed from Bits",
     "learning/model_check/trials.py": "generators that a model may draw from, started alike for each trial",
     "learning/noise.py": "torch's own generator, seeded from Bits, for dropout, and for noise where it is chosen",
     "noise/bits.py": "the source of random bits itself",
@@ -33,7 +36,9 @@ DECLARED = {
     "learning/gradients/trace.py": "the state of generators that a model may draw from, put back after a trace",
     "federated/federation.py": "the name of a question",
     "federated/secret_sharing.py": "secret polynomials",
-    "federated/secure_aggregation.py": "the name of a sum and seeds of masks",
+    "federated/flower.py": "the names of sums",
+    "federated/party.py": "seeds of masks",
+    "federated/sum_plan.py": "the name of a sum",
     "federated/site.py": "what tells one time that a question is asked from another",
     "ledger/terms.py": "the identity of a new ledger",
     "ledger/declarations.py": "the salt that hides which data a ledger knows",

@@ -15,7 +15,10 @@ SOURCE = Path(defocus.__file__).parent
 MODULES = ["defocus", *sorted(found.name for found in pkgutil.walk_packages(defocus.__path__, "defocus."))]
 MODULES.remove("defocus.__main__")  # runs when it is imported
 COMMANDS = {
-    *(f"defocus.cli.{name}" for name in ("app", "data_commands", "privacy_commands", "server_commands")),
+    *(
+        f"defocus.cli.{name}"
+        for name in ("app", "data_commands", "federation_commands", "privacy_commands", "server_commands")
+    ),
     "defocus.server.api",
 }
 """Their functions are commands of the terminal, or routes of the API, named by their decorators."""

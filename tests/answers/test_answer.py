@@ -112,7 +112,7 @@ def test_rules_are_told_where_they_matter(answers: dict[str, Answer]) -> None:
     assert "95 % of the noise only" in answer._repr_html_()
     for effect in Effect:
         assert f"rule to {effect}" in answer.explain()
-    assert answer.to_dict()["intervals"].endswith("outside: rule to bound; rule to cut")
+    assert "outside: rule to bound; rule to cut; ends are open: rule to open" in answer.to_dict()["intervals"]
     plain = Released(made.keys, made.columns, "q", made.receipt, rules[:2])
     assert "95 % interval" in str(plain)
     assert plain.to_dict()["intervals"] == "the truth, with 95 %"

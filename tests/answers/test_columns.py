@@ -195,3 +195,10 @@ def test_raising_negative_values_leaves_no_other_interval_than_the_known_one() -
     assert made.non_negative().interval()[0][0] == 0
     with pytest.raises(InvalidParameterError, match="no interval"):
         made.non_negative().interval(0.99)
+
+
+def test_a_rank_without_ends_is_open_where_rows_may_lie_beyond_what_counts() -> None:
+    nothing = np.array([math.nan])
+    of_rows = AnswerColumn("m", np.array([9.0]), nothing, nothing, nothing, integral=False, how="", rank=4.0)
+    assert of_rows.opened == [None]
+    assert replace(of_rows, limits=(-math.inf, math.inf)).opened == ["both"]

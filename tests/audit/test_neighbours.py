@@ -57,5 +57,7 @@ def test_names_are_unique_and_long_data_is_shortened() -> None:
 
 
 def test_an_unknown_kind_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(InvalidParameterError, match=r"(?s)'graphs'.*count, integers, keys, numbers, value"):
+    with pytest.raises(
+        InvalidParameterError, match=r"(?s)'graphs'.*count, edges, gradients, integers, keys, nodes, numbers, value"
+    ):
         neighbours("graphs")

@@ -4,7 +4,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
 import pytest
+
+import defocus as dp
 
 
 def test_the_targets_are_listed(defocus: Callable[..., Any]) -> None:
@@ -85,3 +91,78 @@ def test_ones_own_mechanism_is_named_by_module_and_function(
     assert defocus("audit", "mine_to_audit:count", "--claimed", 1).code == 2
     assert defocus("audit", "mine_to_audit:count", "--claimed", 1, "--pairs", "nonsense").code == 2
     assert defocus("audit", "laplace", "--claimed", 1).code == 2
+
+
+FITS = """
+import numpy as np
+
+def copied(rows):
+    return rows
+
+def noise(rows):
+    made = np.random.default_rng(rows.num_rows)
+    return rows.select([]).append_column("x", [made.uniform(0, 1, rows.num_rows)])
+
+def score(model, rows):
+    return -np.abs(rows["x"].to_numpy() - model["x"].to_numpy().mean())
+"""
+
+
+@pytest.fixture
+def people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "fits_to_audit.py").write_text(FITS, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    draw = np.random.default_rng(0)
+    made = pa.table({"person": np.repeat(np.arange(100), 2), "x": draw.uniform(0, 1, 200)})
+    pq.write_table(made, tmp_path / "people.parquet")
+    pa_csv.write_csv(made, tmp_path / "people.csv")
+    return tmp_path
+
+
+def test_who_was_in_is_said_of_a_fit_of_ones_own(defocus: Callable[..., Any], people: Path) -> None:
+    options = ("--claimed", 1, "--plot", "roc.svg", "--report", "audit.html")
+    ran = defocus("audit", "membership", "fits_to_audit:copied", "people.parquet", *options)
+    assert ran.code == 1
+    assert ran.out.startswith("violation")
+    assert "closest record: area 1.0000" in " ".join(ran.out.split())
+    assert (people / "roc.svg").exists()
+    assert "violation" in (people / "audit.html").read_text("utf-8")
+    more = ("--person", "person", "--score", "fits_to_audit:score", "--shadows", 4, "--claimed", 1, "--json")
+    found = defocus("audit", "membership", "fits_to_audit:noise", "people.csv", *more)
+    assert found.code == 0
+    assert (found.json["persons"], found.json["shadows"], len(found.json["attacks"])) == (100, 4, 4)
+
+
+def test_what_cannot_be_attacked_is_refused(defocus: Callable[..., Any], people: Path) -> None:
+    assert people.exists()
+    for words in (("people.txt",), ("gone.csv",), ("people.csv", "--person", "x2"), ("people.csv", "--score", "a:b")):
+        assert defocus("audit", "membership", "fits_to_audit:copied", *words).code in {1, 2}
+
+
+def test_the_history_of_a_ledger_is_told(defocus: Callable[..., Any], tmp_path: Path) -> None:
+    rows = pa.table({"age": [1, 2]})
+    with dp.open(rows, unit=dp.rows(), budget=dp.Budget(3), ledger=tmp_path / "a", name="t") as table:
+        for limit in (30, 31, 31):
+            table.where(f"age > {limit}").agg(n=dp.count()).release(epsilon=0.5)
+    ran = defocus("audit", "history", tmp_path / "a", "--report", tmp_path / "a.html", "--plot", tmp_path / "a.svg")
+    assert ran.code == 0, ran.err
+    told = " ".join(ran.out.split())
+    assert "present or not" in told
+    assert "entries 1 and 3" in told
+    assert "asked again" in told
+    assert max(map(len, ran.out.splitlines())) <= 80
+    assert (tmp_path / "a.html").exists()
+    assert (tmp_path / "a.svg").exists()
+    assert defocus("audit", "history", tmp_path / "a", "--json").json["charges"] == 3
+    assert defocus("audit", "history", tmp_path / "gone").code == 1
+
+
+def test_columns_of_a_table_are_a_domain(
+    defocus: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = "def oldest(table):\n    return max([0, *(age or 0 for age in table['age'].to_pylist())])\n"
+    (tmp_path / "tables_to_audit.py").write_text(source, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    options = ("--claimed", 1, "--pairs", "age=0:99; ward=A,B", "--trials", 500, "--report", "audit.html")
+    assert defocus("audit", "tables_to_audit:oldest", *options).code == 1
+    assert (tmp_path / "audit.html").exists()

@@ -157,12 +157,14 @@ def test_a_network_predicts_arrays_and_images_and_refuses_other_shapes_and_files
 ) -> None:
     torch = pytest.importorskip("torch")
     image = pytest.importorskip("PIL.Image")
+    from defocus.learning.tensor_files import framed, laid_out  # noqa: PLC0415 # needs torch
+
     net = torch.nn.Linear(4, 2)
     with torch.no_grad():
         net.weight[:] = torch.tensor([[1.0] * 4, [-1.0] * 4])
         net.bias[:] = torch.tensor([-2.0, 2.0])
-    torch.save(net.state_dict(), place / "model.pt")
-    told = {"format": "defocus network 1", "kind": "linear", "shape": [4], "hidden": 64}
+    (place / "model.pt").write_bytes(b"".join(framed(*laid_out(net.state_dict()))))
+    told = {"format": "defocus network 2", "kind": "linear", "shape": [4], "hidden": 64}
     told |= {"classes": ["light", "dark"], "side": 2, "colour": False}
     (place / "model.pt.json").write_text(json.dumps(told), encoding="utf-8")
     np.savez(place / "x.npz", x=np.array([[[1, 1], [1, 1]], [[0, 0], [0, 0]]]))

@@ -173,7 +173,9 @@ def test_every_estimator_can_be_asked_for(defocus: Callable[..., Any], people: P
 
 @pytest.mark.slow
 def test_arrays_are_trained_by_a_network_with_a_report(defocus: Callable[..., Any], people: Path) -> None:
-    torch = pytest.importorskip("torch")
+    pytest.importorskip("torch")
+    from defocus.learning.tensor_files import taken_apart, tensor_at  # noqa: PLC0415 # needs torch
+
     rng = np.random.default_rng(0)
     x = rng.normal(size=(400, 6, 6)).astype(np.float32)
     y = (x.sum((1, 2)) > 0).astype(np.int64)
@@ -187,8 +189,8 @@ def test_arrays_are_trained_by_a_network_with_a_report(defocus: Callable[..., An
     assert ran.code == 0, ran.err
     assert ran.json["steps"].startswith("4 of 4")
     assert "on the public examples" in ran.json["accuracy"]
-    kept = torch.load(people / "model.pt", weights_only=True)
-    assert kept["0.weight"].shape == (8, 1, 3, 3)
+    header, body = taken_apart(people / "model.safetensors")
+    assert tensor_at(header["0.weight"], body).shape == (8, 1, 3, 3)
     with Ledger.open(people / "x.ledger", read_only=True) as ledger:
         assert ledger.dataset == "people"
 
@@ -244,7 +246,7 @@ def test_folders_of_images_are_read_and_what_is_left_open_is_suggested(
     assert not x[3].any()
 
 
-@pytest.mark.parametrize("kind", ["table", "arrays", "images"])
+@pytest.mark.parametrize("kind", ["table", "arrays", "images", "texts"])
 def test_an_example_is_printed_and_understood(
     defocus: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
@@ -290,6 +292,30 @@ def test_a_file_that_is_not_understood_is_refused_before_anything_is_charged(
     assert words in " ".join(ran.err.split())
     assert "To fix" in ran.err
     assert not (people / "people.ledger").exists()
+
+
+def test_classes_have_public_weights_in_tables_and_networks(defocus: Callable[..., Any], people: Path) -> None:
+    pytest.importorskip("torch")
+    weighted = (
+        TABLE.replace('["no", "yes"]', '["no", "yes"]\nweights = [20, 1]') + '[public]\ntest = "people.parquet"\n'
+    )
+    ran = defocus("train", write(people, "people.parquet", weighted), "--json")
+    assert ran.code == 0, ran.err
+    said = defocus("predict", "model.json", "people.parquet", "--json").json["prediction"]
+    assert said.count("no") > 0.6 * len(said)
+    for bad in ("[1]", "[1, 0]", "[1, true]", '"all"', "[1, 1e400]"):
+        refused = defocus("train", write(people, "people.parquet", weighted.replace("[20, 1]", bad)), "--force")
+        assert "number above zero for each class" in " ".join(refused.err.split())
+    none = weighted.replace("logistic", "naive-bayes")
+    assert "have no weights" in " ".join(defocus("train", write(people, "people.parquet", none), "--force").err.split())
+    x = np.random.default_rng(0).normal(size=(400, 2)).astype(np.float32)
+    np.savez(people / "x.npz", x=x, y=(x[:, 0] > 0).astype(np.int64))
+    rest = '[model]\nkind = "linear"\nclasses = 2\nweights = [1, 50]\n'
+    rest += "[training]\nbatch_size = 200\nepochs = 20\nrate = 0.1\n"
+    ran = defocus("train", write(people, "x.npz", f'{rest}[public]\ntest = "x.npz"\n'), "--json")
+    assert ran.code == 0, ran.err
+    said = defocus("predict", "model.safetensors", "x.npz", "--json").json["prediction"]
+    assert sum(said) > 0.6 * len(said)
 
 
 def test_nothing_to_train_and_broken_toml_are_told(defocus: Callable[..., Any], people: Path) -> None:

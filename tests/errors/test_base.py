@@ -55,8 +55,11 @@ def example(kind: type[DefocusError]) -> DefocusError:
     """One of each kind, its parameters filled in by their types, so that kinds yet to come are tried as well."""
     parameters = list(inspect.signature(kind.__init__).parameters.values())[1:]
     plain: dict[Any, Any] = {str: "a word", int: 7, float: 0.5}
+    kinds: dict[str, Any] = {"Iterable": ["laplace"], "Mapping": {"north": "it is closed"}}
     values: dict[str, Any] = {
-        each.name: plain.get(each.annotation, ["laplace"] if "Iterable" in str(each.annotation) else Gaussian(1))
+        each.name: plain.get(
+            each.annotation, next((kinds[name] for name in kinds if name in str(each.annotation)), Gaussian(1))
+        )
         for each in parameters
         if each.kind is not each.VAR_KEYWORD
     }

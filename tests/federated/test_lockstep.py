@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from defocus.errors import ProtocolError
+from defocus.federated import Identity, Party
 from defocus.federated.lockstep import Hub, Link, after, sum_plan
-from defocus.federated.secure_aggregation import Identity, Party
 
 NAME = bytes(32)
 WHO = [Identity.generate() for _ in range(3)]
@@ -24,6 +24,7 @@ def test_a_site_that_was_told_another_sum_is_refused_in_the_next_one() -> None:
     plan = hub.plan(2, 2, after(b"", vector))
     hub.replies = {1: b"go on"}  # what the others will make of it, so that nobody waits
     assert hub.exchange(1, plan, Party(plan, 1, WHO[0], vector).begin()) == b"go on"
+    hub.opening[3] = plan, Party(plan, 3, WHO[2], vector).begin()
     other = Link(hub, 2, WHO[1], honest=2, overlap=1, steps=1, seen=after(b"", vector + 1))
     with pytest.raises(ProtocolError, match="computes something else"):
         other._added(vector)

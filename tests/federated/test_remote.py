@@ -1,18 +1,13 @@
 """Sites as processes on this machine, with TLS: killed, they stop nobody else, and what they were charged stays."""
 
-import contextlib
 import os
-import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from tests.federated.processes import Sites, declared, sites_in
 
 import defocus as dp
 from defocus.errors import DefocusError, InvalidParameterError, ProtocolError, TooFewPartiesError
@@ -22,74 +17,28 @@ from defocus.federated.transport import decoded
 pytestmark = pytest.mark.slow
 NAMES = ("north", "south", "east", "west", "centre")
 SQL = "SELECT COUNT(*) AS n FROM visits"
-RUN = "import sys; from defocus.federated import serve_site; serve_site(sys.argv[1])"
-
-
-def free_ports(number: int) -> list[int]:
-    """Ports that no program is given by itself, since those begin above, and that no other worker of a run asks for."""
-    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % 8
-    found: list[int] = []
-    while len(found) < number:
-        port = 20_000 + 1_500 * worker + int.from_bytes(os.urandom(8)) % 1_500
-        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            found += [] if port in found else [port]
-    return found
-
-
-def started(home: Path, name: str) -> subprocess.Popen[str]:
-    process = subprocess.Popen(  # noqa: S603
-        [sys.executable, "-c", RUN, str(home / f"{name}.toml")], stdout=subprocess.PIPE, text=True, env=dict(os.environ)
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline().startswith("listening on 127.0.0.1:")
-    return process
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    make_identity("coordinator", tmp_path)
-    said = ['name = "hospitals"', "dropouts = 1", "patience = 300", '[coordinator]\ncertificate = "coordinator.pem"']
-    for name, port in zip(NAMES, free_ports(len(NAMES)), strict=True):
-        make_identity(name, tmp_path)
-        said.append(f'[sites.{name}]\naddress = "127.0.0.1:{port}"\ncertificate = "{name}.pem"')
-        stays = pa.table({"patient": [f"{name}-{i}" for i in range(200)], "days": [i % 20 for i in range(200)]})
-        pq.write_table(stays, tmp_path / f"{name}.parquet")
-        (tmp_path / f"{name}-data.toml").write_text(
-            f'name = "visits"\ndata = "{name}.parquet"\nledger = "{name}.ledger"\n[unit]\ncolumn = "patient"\n'
-            "[budget]\nepsilon = 100\n[bound]\nrows = 1\n[columns.days]\nlow = 0\nhigh = 20\n"
-        )
-        (tmp_path / f"{name}.toml").write_text(
-            f'name = "{name}"\nfederation = "federation.toml"\ndataset = "{name}-data.toml"\nkey = "{name}.key"\n'
-            "most_epsilon = 20\n"
-        )
-    (tmp_path / "federation.toml").write_text("\n".join(said))
+    declared(tmp_path, NAMES, dropouts=1, patience=300)
     return tmp_path
 
 
 @pytest.fixture
-def running(home: Path) -> Iterator[dict[str, subprocess.Popen[str]]]:
-    processes: dict[str, subprocess.Popen[str]] = {}
-    try:
-        for name in NAMES:
-            processes[name] = started(home, name)
-        yield processes
-    finally:
-        for process in processes.values():
-            process.kill()
-            process.communicate()
+def running(home: Path) -> Iterator[Sites]:
+    with sites_in(home, NAMES) as sites:
+        yield sites
 
 
-def test_five_hospitals_answer_as_processes_and_go_on_when_some_are_killed(
-    home: Path, running: dict[str, subprocess.Popen[str]]
-) -> None:
+def test_five_hospitals_answer_as_processes_and_go_on_when_some_are_killed(home: Path, running: Sites) -> None:
     together = dp.federation(home / "federation.toml")
     assert together.sql_query(SQL).preview(epsilon=10).columns[0].name == "n"
     assert abs(together.sql(SQL, epsilon=10)["n"].values[0] - 1000) < 20
     with pytest.raises(TooFewPartiesError) as refused:
         together.sql(SQL, epsilon=30)
-    assert "Its policy allows no epsilon above 20" in refused.value.__notes__[0]
-    running["east"].send_signal(signal.SIGKILL)
-    running["east"].wait()
+    assert "Its policy allows no epsilon above 20" in str(refused.value)
+    running.kill("east")
     with pytest.raises(AttributeError, match="no 'join'"):
         together.join("wards", on="ward")
     groups = together.derive(long="days > 4").group_by("long", keys=[False, True]).agg(n=dp.count(), d=dp.mean("days"))
@@ -99,18 +48,12 @@ def test_five_hospitals_answer_as_processes_and_go_on_when_some_are_killed(
     answer = together.where("days < 10").agg(n=dp.count()).release(epsilon=10)
     assert abs(answer["n"].values[0] - 400) < 20
     assert "east took no part to the end, and its rows are not in these numbers" in " ".join(map(str, answer.rules))
-    running["west"].send_signal(signal.SIGKILL)
-    running["west"].wait()
+    running.kill("west")
     with pytest.raises(TooFewPartiesError, match="3 parties answered, but it takes 4"):
         together.sql(SQL, epsilon=10)
-    again = started(home, "east")
-    try:
-        assert abs(together.sql(SQL, epsilon=10)["n"].values[0] - 800) < 20
-    finally:
-        again.kill()
-        again.communicate()
-    running["north"].kill()
-    running["north"].wait()
+    running.start("east")
+    assert abs(together.sql(SQL, epsilon=10)["n"].values[0] - 800) < 20
+    running.kill("north")
     with dp.open(home / "north-data.toml") as table:
         assert charges(table.ledger) == 4
 
@@ -119,9 +62,7 @@ def charges(ledger: dp.Ledger) -> int:
     return sum(entry.kind == "charge" for entry in ledger.entries())
 
 
-def test_a_site_that_is_killed_after_its_charge_voids_nothing_and_its_charge_stays(
-    home: Path, running: dict[str, subprocess.Popen[str]]
-) -> None:
+def test_a_site_that_is_killed_after_its_charge_voids_nothing_and_its_charge_stays(home: Path, running: Sites) -> None:
     """Whenever it dies, there is the sum of those that are left, or of all, or none: never a part of a site's rows."""
     together = dp.federation(home / "federation.toml")
     made: list[float] = []
@@ -130,7 +71,7 @@ def test_a_site_that_is_killed_after_its_charge_voids_nothing_and_its_charge_sta
         answered = pool.submit(together.sql, SQL, epsilon=10)
         while charges(ledger) == before and not answered.done():
             pass  # the charge is what it waits for
-        running["north"].send_signal(signal.SIGKILL)
+        running.kill("north")
         answer = answered.result()
         made += [float(answer["n"].values[0])]
         assert charges(ledger) == before + 1
@@ -139,8 +80,8 @@ def test_a_site_that_is_killed_after_its_charge_voids_nothing_and_its_charge_sta
     assert abs(made[0] - expected) < 20
 
 
-def test_a_site_hears_its_coordinator_and_nobody_else(home: Path, running: dict[str, subprocess.Popen[str]]) -> None:
-    assert running
+def test_a_site_hears_its_coordinator_and_nobody_else(home: Path, running: Sites) -> None:
+    assert set(running.pids) == set(NAMES)
     strangers = home / "strangers"
     strangers.mkdir()
     make_identity("coordinator", strangers)
@@ -160,7 +101,7 @@ def test_a_site_hears_its_coordinator_and_nobody_else(home: Path, running: dict[
     (home / "other.toml").write_text(other)
     with pytest.raises(TooFewPartiesError) as refused:
         dp.federation(home / "other.toml").sql(SQL, epsilon=1)
-    assert "Its federation file is not that of the coordinator" in refused.value.__notes__[0]
+    assert "Its federation file is not that of the coordinator" in str(refused.value)
     assert abs(dp.federation(home / "federation.toml").sql(SQL, epsilon=10)["n"].values[0] - 1000) < 20
 
 

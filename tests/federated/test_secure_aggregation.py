@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from defocus.errors import DefocusError, InvalidParameterError, ProtocolError, TooFewPartiesError
-from defocus.federated import Coordinator, Identity, Party, SumPlan, secure_aggregation, secure_sum
+from defocus.federated import Coordinator, Identity, Party, SumPlan, masks, secure_sum, sum_plan
 from defocus.federated.messages import Kind, bitmap, heading, numbers, read, rows, table
 from defocus.federated.secret_sharing import PRIME, combined, divided
 
@@ -118,7 +118,7 @@ def test_a_coordinator_and_a_party_that_tells_everything_see_uniform_numbers_tha
         for number in (1, 2, 3):
             value = np.frombuffer(masked[number], np.uint8)[35:36].astype(np.uint32)
             own = known_keys(parties[number - 1], parties[3], plan)
-            secure_aggregation._add_masks(value, [(own[0], True), (own[1], number < 4)])
+            masks.add_masks(value, [(own[0], True), (own[1], number < 4)])
             left.append(int(value[0]) % 256)
         assert (sum(left) - (1 + 2 + 3)) % 256 == 0
         seen.append(left)
@@ -131,9 +131,9 @@ def test_a_coordinator_and_a_party_that_tells_everything_see_uniform_numbers_tha
 
 def known_keys(party: Party, colluder: Party, plan: SumPlan) -> tuple[bytes, bytes]:
     """What a coordinator learns of a survivor, and what a colluding neighbour knows."""
-    mine = secure_aggregation._derived(party._seed, plan.session, b"self")
+    mine = masks.derived(party._seed, plan.session, b"self")
     theirs = party._number, party._keys.public_key().public_bytes_raw()
-    told = secure_aggregation._exchanged((colluder._number, colluder._keys), theirs, plan.session, b"pair")
+    told = masks.exchanged((colluder._number, colluder._keys), theirs, plan.session, b"pair")
     return mine, told
 
 
@@ -164,9 +164,7 @@ def test_a_twin_of_anothers_key_gives_other_masks_and_seals(twin: Callable[[byte
     assert first != third
     exchange = [own.exchange(X25519PublicKey.from_public_bytes(each)) for each in (first, third)]
     assert exchange[0] == exchange[1]  # the twin has the same secret
-    keys = {
-        secure_aggregation._exchanged((2, own), (n, key), plan.session, b"x") for n, key in ((1, first), (3, third))
-    }
+    keys = {masks.exchanged((2, own), (n, key), plan.session, b"x") for n, key in ((1, first), (3, third))}
     assert len(keys) == 2
 
 
@@ -174,7 +172,7 @@ def test_tails_of_drawing_are_those_of_counting() -> None:
     """Against all ways to draw, in whole numbers."""
     for number, marked, drawn in ((7, 3, 4), (10, 0, 3), (12, 12, 5), (40, 11, 20)):
         ways = [math.comb(marked, x) * math.comb(number - marked, drawn - x) for x in range(drawn + 1)]
-        for x, got in enumerate(secure_aggregation._log_tails(number, marked, drawn)):
+        for x, got in enumerate(sum_plan._log_tails(number, marked, drawn)):
             exact = sum(ways[x:]) / math.comb(number, drawn)
             assert math.exp(got) == pytest.approx(exact, rel=1e-9, abs=0)
 

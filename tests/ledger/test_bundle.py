@@ -75,6 +75,7 @@ def test_somebody_elses_key_is_noticed(book: Ledger, key: SigningKey, tmp_path: 
     stranger = SigningKey.open(tmp_path / "stranger.key")
     evidence = book.bundle("May", key=stranger).verify(key=key.public)
     assert evidence.problems == ("it is signed by another key than the one that was expected",)
+    assert evidence.facts.keys() == {"key"}  # a stranger makes nobody compute what the event costs
 
 
 def swapped_release(body: dict[str, Any]) -> None:

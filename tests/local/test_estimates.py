@@ -82,6 +82,44 @@ def test_many_counts_are_closer_to_the_truth_when_they_learn_from_each_other(sha
     assert errors[1] < 0.85 * errors[0]
 
 
+@pytest.mark.statistical
+def test_filters_are_decoded_nearer_to_the_truth_by_counts_that_are_not_negative() -> None:
+    asked = oracle("rappor", 60, 2, width=32, cohorts=4, outside="refuse")
+    errors = {"": 0.0, "norm-sub": 0.0, "non-negative": 0.0}
+    shares = 1 / np.arange(1, 61) ** 1.2
+    for seed in range(4):
+        truth = np.random.default_rng(seed).multinomial(20_000, shares / shares.sum())
+        estimate = asked.estimate(asked.encode(np.repeat(np.arange(60), truth), seeded(seed)))
+        for how in errors:
+            found = process(estimate, how) if how else estimate  # type: ignore[arg-type]  # one of them
+            errors[how] += ((found.counts - truth) ** 2).sum()
+            if how:
+                assert found.counts.min() >= 0
+                assert found.counts.sum() == pytest.approx(20_000)
+    assert errors["non-negative"] < 0.9 * errors["norm-sub"]
+    assert errors["non-negative"] < 0.4 * errors[""]
+
+
+@pytest.mark.statistical
+def test_more_candidates_than_bits_of_all_cohorts_are_told_apart() -> None:
+    asked = oracle("rappor", 200, 4, width=16, cohorts=8, outside="refuse")
+    truth = np.zeros(200, np.int64)
+    truth[[3, 50, 120]] = 9000, 6000, 3000
+    found = asked.estimate(asked.encode(np.repeat(np.arange(200), truth), seeded(1)))
+    assert [label for label, _, _ in found.top(3)] == [3, 50, 120]
+    assert np.abs(found.counts - truth).max() < 2500
+    assert np.isnan(found.errors).all()
+    assert "more candidates than bits" in str(found)
+    with pytest.raises(InvalidParameterError, match="processed already"):
+        process(found, "norm-sub")
+
+
+def test_of_other_oracles_the_nearest_counts_are_those_on_the_simplex() -> None:
+    asked = oracle("oue", 5, 1, outside="refuse")
+    estimate = asked.estimate(asked.encode([1, 1, 2] * 50, seeded(1)))
+    assert np.array_equal(process(estimate, "non-negative").counts, process(estimate, "simplex").counts)
+
+
 @pytest.mark.parametrize(
     ("counts", "variances"),
     [
@@ -133,5 +171,5 @@ def test_processing_brings_estimates_closer_and_says_that_it_is_biased() -> None
 
 def test_a_processing_that_nothing_has_is_refused() -> None:
     asked = oracle("k-rr", 3, 1)
-    with pytest.raises(InvalidParameterError, match="norm-sub, simplex, isotonic, empirical-bayes"):
+    with pytest.raises(InvalidParameterError, match="norm-sub, simplex, isotonic, non-negative, empirical-bayes"):
         asked.estimate(asked.encode([1]), processing="wishful")  # type: ignore[arg-type]

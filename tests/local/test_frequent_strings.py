@@ -8,7 +8,7 @@ from defocus.errors import AskedAgainError, InvalidParameterError
 from defocus.local import oracle as dp_oracle
 from defocus.local.domains import Categories
 from defocus.local.estimates import Estimate
-from defocus.local.frequent_strings import HeavyHitters, heavy_hitters
+from defocus.local.frequent_strings import HeavyHitters, heavy_hitters, usual_step
 from defocus.noise.testing import seeded
 from defocus.privacy import events
 
@@ -41,13 +41,13 @@ def test_everyone_pays_epsilon_once() -> None:
 
 
 def test_the_next_question_is_about_continuations_only() -> None:
-    labels = HeavyHitters("ab", 3, 1).oracle(1, ["a", "\0"]).domain.labels
+    labels = HeavyHitters("ab", 3, 1, step=1).oracle(1, ["a", "\0"]).domain.labels
     assert labels == ("aa", "ab", "a\0", "\0\0")
 
 
 @pytest.mark.parametrize("value", ["abc", "aaaa", 3, None, b"a", "a\0", ["a"], float("nan")])
 def test_what_is_no_string_of_the_alphabet_is_other_and_never_silent(value: Any) -> None:
-    protocol = HeavyHitters("ab", 3, 30)
+    protocol = HeavyHitters("ab", 3, 30, step=1)
     for group in range(3):
         oracle = protocol.oracle(group, ["a" * group])
         found = oracle.estimate(protocol.client(group, oracle, [value] * 200, seeded(1)))
@@ -56,7 +56,7 @@ def test_what_is_no_string_of_the_alphabet_is_other_and_never_silent(value: Any)
 
 
 def test_a_device_answers_one_question_of_its_protocol_and_no_other() -> None:
-    protocol = HeavyHitters("ab", 3, Fraction(1, 10))
+    protocol = HeavyHitters("ab", 3, Fraction(1, 10), step=1)
     good = protocol.oracle(2, ["aa", "ab"])
     device = protocol.device("aab")
     assert good.server().add(device.report(2, good.to_json()))
@@ -129,3 +129,32 @@ def test_one_string_is_no_list_of_strings(given: Any) -> None:
 def test_the_string_other_is_a_string_and_not_the_bucket() -> None:
     found = Estimate(np.array([900.0, 5.0, 2000.0]), np.full(3, 100.0), 3000, ("other", "apple"), others=True)
     assert HeavyHitters("aehloprt", 5, 1, step=5, keep=1).kept(found) == ["other"]
+
+
+def test_a_step_is_chosen_by_what_is_public_and_devices_have_the_same() -> None:
+    protocol = HeavyHitters("abcdef", 9, 1)
+    assert (protocol.step, protocol.groups) == (3, 3)
+    assert HeavyHitters("abcdef", 9, 1, keep=2000).step == 1
+    assert heavy_hitters([], alphabet="abcdef", length=9, epsilon=1).reports == 0
+    question = protocol.oracle(1, ["abc", "fff"])
+    assert protocol.device("abcdef").report(1, question.to_json())
+    for letters, length, keep in ((26, 6, 16), (2, 16, 16), (200, 4, 16), (5000, 3, 16), (2, 40, 1)):
+        step = usual_step(letters, length, keep)
+        assert step == 1 or keep * (letters + 1) ** step <= 1 << 15
+        assert step == 1 or -(-length // (step - 1)) > -(-length // step)
+
+
+@pytest.mark.statistical
+def test_the_step_that_is_chosen_finds_more_than_single_characters() -> None:
+    draw = np.random.default_rng(3)
+    strings = ["".join(draw.choice(list("abcdefgh"), 6)) for _ in range(40)]
+    people = [text for place, text in enumerate(strings) for _ in range(3000 // (place + 1))]
+    chosen, single = (
+        sum(
+            len(set(strings[:10]) & set(found.keys["value"]))
+            for seed in range(4)
+            for found in [heavy_hitters(people, alphabet="abcdefgh", length=6, epsilon=2, bits=seeded(seed), **step)]
+        )
+        for step in ({}, {"step": 1})
+    )
+    assert chosen > 1.3 * single

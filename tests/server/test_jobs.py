@@ -8,7 +8,7 @@ from sqlalchemy import update
 from tests.forking import found_by
 from tests.server.making import COUNT, finished, hospital, person, working
 
-from defocus.errors import LedgerBusyError
+from defocus.errors import LedgerBusyError, RecordsError
 from defocus.server.records import REQUESTS
 from defocus.server.requests import Desk
 from defocus.server.roles import Person, Role
@@ -101,6 +101,27 @@ def test_a_busy_ledger_is_tried_again(desk: Desk, monkeypatch: pytest.MonkeyPatc
     with working(desk):
         assert finished(desk, ana, id_).state == "released"
     assert len(tries) == 3
+
+
+@pytest.mark.parametrize("failures", [1, 3])
+def test_a_release_that_could_not_be_written_down_does_not_stay_running(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, failures: int
+) -> None:
+    monkeypatch.setattr("defocus.server.jobs._RECOVER", 0.05)
+    ana, id_ = approved(desk)
+    real, tries = Desk._settle, []
+
+    def away(self: Desk, *given: Any, **values: Any) -> Any:
+        tries.append(given[1])
+        if len(tries) <= failures:
+            raise RecordsError("The server's database cannot be used now.", fix="try again.")
+        return real(self, *given, **values)
+
+    monkeypatch.setattr(Desk, "_settle", away)
+    with working(desk):
+        assert finished(desk, ana, id_).state == "released"
+    assert tries[0] == tries[-1] == "released"
+    assert len(desk.burn_down(ana, "visits")) == 1
 
 
 def test_two_processes_run_each_request_once(tmp_path: Path, desk: Desk) -> None:

@@ -132,7 +132,9 @@ def test_records_of_the_first_layout_become_the_present_one(tmp_path: Path) -> N
     asked = desk.submit(ana, "visits", COUNT, "planning", "beds")
     desk.close()
     with closing(sqlite3.connect(tmp_path / "server.db")) as older:
+        older.execute("DROP INDEX requests_alike")
         for column in (
+            "requests DROP COLUMN alike",
             "requests DROP COLUMN declared",
             "requests DROP COLUMN charging",
             "allowances DROP COLUMN delta",
@@ -145,6 +147,7 @@ def test_records_of_the_first_layout_become_the_present_one(tmp_path: Path) -> N
     assert again.records.about("format") == str(FORMAT)
     assert again.datasets.described("visits").policy["automatic_delta"] == 0
     assert again.request(ana, asked.id).declared == ""
+    assert [one.request for one in again.preview(ana, "visits", COUNT).similar] == [asked.id]
     assert again.cancel(ana, asked.id).state == "cancelled"
     again.close()
 

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -113,7 +114,7 @@ def test_what_was_charged_before_a_crash_is_recalled_free(open_desk: Desk, kind:
     put = Question.read(claimed.question).of(desk._source(desk.datasets.described("visits"), "research"))
     made = desk._released(put, Question.read(claimed.question), claimed, None)  # and then the process is killed
     entries = len(put.ledger)
-    assert desk._recovered(claimed).state == "released"
+    assert desk.finish(claimed).state == "released"
     assert len(put.ledger) == entries
     assert asked.kind.shown(desk.result(ana, asked.id)).to_csv() == asked.kind.shown(made).to_csv()
 
@@ -144,6 +145,8 @@ def test_synthetic_rows_and_models_are_files(open_desk: Desk) -> None:
     with working(desk):
         assert finished(desk, ana, asked.id).state == "released"
     made = desk.result(ana, asked.id)
+    acting = SimpleNamespace(sample=lambda: pa.table({"ward": ["=1+1", "B"]}))
+    assert files["synthetic.csv"](acting).decode().splitlines()[1:] == ['"\'=1+1"', '"B"']  # no spreadsheet computes it
     rows = list(csv.DictReader(io.StringIO(files["synthetic.csv"](made).decode())))
     assert rows[0].keys() == {"ward", "days"}
     assert pq.read_table(pa.BufferReader(files["synthetic.parquet"](made))).column_names == ["ward", "days"]
@@ -190,7 +193,7 @@ def remote(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, R
 
 
 def test_every_kind_is_asked_by_a_program(remote: tuple[Served, RemoteTable]) -> None:
-    _, visits = remote
+    served, visits = remote
     assert visits.describe()["graphs"] == ["contacts"]
     price: dict[str, Any] = {"epsilon": 2, "delta": 1e-7}
     edges = visits.graph("contacts", "edges")
@@ -205,6 +208,14 @@ def test_every_kind_is_asked_by_a_program(remote: tuple[Served, RemoteTable]) ->
     assert same.record == fitted.record
     with pytest.raises(ServerError, match="no such graph"):
         visits.graph("friends", "edges").preview(epsilon=1)
+    with served.client(Role.ANALYST) as ana:
+        for one in ana.get("/api/v1/requests").json():
+            page = ana.get(f"/requests/{one['id']}")
+            pictures = re.findall(r'(?:src|srcset)="(/requests/[^"]+)"', page.text)
+            assert [ana.get(place).status_code for place in (f"/requests/{one['id']}", *pictures)].count(200) == 3 - (
+                2 * (one["question"].get("kind") == "model")
+            )
+            assert ana.get(f"/requests/{one['id']}/chart.svg").status_code < 500
 
 
 def test_commands_ask_a_server_for_synthetic_rows_and_graphs(
@@ -220,6 +231,46 @@ def test_commands_ask_a_server_for_synthetic_rows_and_graphs(
     assert (tmp_path / "rows.csv").read_text().startswith('"ward","days"')
     assert main(["graph", "contacts", "edges", *where]) == 0
     assert "edges" in capsys.readouterr().out
+
+
+def test_the_command_fits_a_model_on_a_server_and_predicts_with_it(
+    remote: tuple[Served, RemoteTable],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    served, visits = remote
+    monkeypatch.setenv("DEFOCUS_TOKEN", served.tokens[Role.ANALYST])
+    assert main(["train", "--example", "server"]) == 0
+    text = capsys.readouterr().out.replace('"research"', '"planning"').replace("= 1e-6", "= 1e-7")
+    text = text.replace('["age", "days"]', '["days"]').replace('# filter = "age >= 18"', 'filter = "days < 25"')
+    text = text.replace('logistic"  ', 'naive-bayes"  ')
+    file, model = tmp_path / "train.toml", tmp_path / "model.json"
+    file.write_text(text)
+    command = ["train", str(file), "--server", served.url]
+    assert main([*command, "--preview"]) == 0
+    assert "policy: approved" in capsys.readouterr().out
+    assert not model.exists()
+    assert main(command) == 0
+    assert "NaiveBayes of days" in capsys.readouterr().out
+    kept = model.read_bytes()
+    left = visits.describe()["left"]
+    assert main(command) == 2  # there is a model
+    assert main([*command, "--force", "--json"]) == 0  # recalled by its request
+    assert json.loads(capsys.readouterr().out)["written"] == str(model)
+    assert (model.read_bytes(), visits.describe()["left"]) == (kept, left)
+    (tmp_path / "rows.csv").write_text("days\n1\n20\n")
+    assert main(["predict", str(model), str(tmp_path / "rows.csv")]) == 0
+    assert set(capsys.readouterr().out.split()[1:]) <= {"A", "B", '"A"', '"B"'}
+    for old, new, words in (
+        ('out = "model.json"', 'data = "visits.csv"', "The server decides about data"),
+        ('kind = "naive-bayes"', 'kind = "mlp"', "A server fits no model 'mlp'"),
+        ("epsilon = 1 ", "# epsilon = 1", "what the training may cost"),
+        ("# max_iter = 10", "rounds = 3", "no setting 'rounds'"),
+    ):
+        file.write_text(text.replace(old, new).replace('request = "ward-model"', ""))
+        assert main([*command, "--force"]) in {1, 2}
+        assert words in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_graph_is_declared_for_persons_only(tmp_path: Path) -> None:

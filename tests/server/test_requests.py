@@ -21,6 +21,8 @@ from defocus.errors import (
 from defocus.ledger import Bundle, Ledger
 from defocus.privacy import Laplace
 from defocus.server.datasets import Datasets, Described
+from defocus.server.operations import Settings
+from defocus.server.records import Records
 from defocus.server.requests import Desk
 from defocus.server.roles import PUBLIC, Person, Role
 
@@ -308,6 +310,39 @@ def test_earlier_releases_about_nearly_the_same_people_are_shown_to_the_officer(
     assert desk.preview(ana, "visits", other).similar == ()
 
 
+def test_asking_the_same_again_and_again_hides_no_earlier_release_from_the_policy(
+    desk: Desk, people: Everybody
+) -> None:
+    ana = people[Role.ANALYST]
+    automatic(desk, 1)
+    first = ask(desk, ana, {"sql": "SELECT COUNT(*) AS n FROM visits WHERE days > 2", "epsilon": 0.05})
+    nearly = {"sql": "SELECT COUNT(*) AS n FROM visits WHERE days > 2 AND ward = 'A'", "epsilon": 0.05}
+    assert {ask(desk, ana, nearly).state for _ in range(12)} == {"waiting"}
+    seen = desk.preview(ana, "visits", nearly)
+    assert len(seen.similar) == 10
+    assert seen.similar[0].request == first.id
+
+
+def test_two_requests_about_nearly_the_same_people_at_once_are_not_both_approved(
+    desk: Desk, people: Everybody, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second is written when the first was previewed, and waits for its turn to be written."""
+    ana, bo = people[Role.ANALYST], person(desk, Role.ANALYST, "Bo")
+    automatic(desk, 1)
+    where = "SELECT COUNT(*) AS n FROM visits WHERE days > 2"
+    real, between = Records.write, list[str]()
+
+    def write(self: Records) -> Any:
+        if not between:
+            between.append("entered")
+            between.append(ask(desk, bo, {"sql": f"{where} AND ward = 'A'", "epsilon": 0.25}).state)
+        return real(self)
+
+    monkeypatch.setattr(Records, "write", write)
+    assert ask(desk, ana, {"sql": where, "epsilon": 0.25}).state == "waiting"
+    assert between == ["entered", "approved"]
+
+
 def test_a_preview_shows_an_analyst_no_request_of_somebody_else(desk: Desk, people: Everybody) -> None:
     ana, bo = people[Role.ANALYST], person(desk, Role.ANALYST, "Bo")
     automatic(desk, 1)
@@ -365,6 +400,8 @@ def test_what_is_released_was_declared_as_it_was_approved_whenever_it_is_declare
     assert read > 0
     if done.state == "released":
         assert "[0, 30]" in desk.answer(ana, asked.id).explain()
+        anew = "released as it was approved: the data set was declared anew meanwhile"
+        assert done.why == ("released" if read <= moment else anew)
     else:
         assert (done.state, done.charge) == ("waiting", None)
 
@@ -481,6 +518,15 @@ def test_the_server_itself_decides_where_data_and_ledgers_are(desk: Desk, people
             desk.datasets.upload(sofia, "visits", name, lambda file: file.write(b""))
     with pytest.raises(InvalidParameterError, match="letters, digits"):
         desk.datasets.upload(sofia, "../x", "x.csv", lambda file: file.write(b""))
+
+
+@pytest.mark.parametrize("source", ["postgresql://db:5432", "postgresql://db:5432/hospital"])
+def test_an_address_that_begins_as_an_allowed_one_leads_nowhere_else(tmp_path: Path, source: str) -> None:
+    settings = Settings(home=tmp_path, sources=(source,))
+    assert settings.reaches(source, "visits")
+    assert settings.reaches("postgresql://db:5432/hospital", "visits")
+    for other in ("?host=elsewhere", "/?host=elsewhere", "/x@elsewhere/y", "/x#y", "/../x", "/%40elsewhere", ".org/x"):
+        assert not settings.reaches(f"{source}{other}", "visits"), other
 
 
 def test_a_data_set_keeps_its_unit_and_budget_and_changes_its_purposes_with_a_reason(

@@ -143,6 +143,7 @@ DRIVEN: Mapping[str, str] = {
     "graphs.open_graph": "test_graphs: every way to open",
     "graphs.Network": "test_graphs: every question by every method",
     "graphs.GraphQuery": "test_graphs",
+    "graphs.neighbour_sums": "test_graphs",
     "release.release": "test_numbers: every mechanism",
     "ledger.Ledger.record": "test_numbers, test_tables: what every release records",
     "workloads.records": "test_numbers",
@@ -224,6 +225,7 @@ PUBLIC: Mapping[str, str] = {
     "tables.Cube": "made by Table.cube of public facts",
     "federated.Coordinator.accept": "masked vectors: tests/federated/test_secure_aggregation looks at what they show",
     "federated.Party.receive": "messages of the coordinator",
+    "federated.Party.bring": "integers that were noised, as those of federated.Party",
     "federated.Party": "integers that were noised, of a public length: every 64-bit value is masked alike",
     "synthesis.Generator": _RELEASED,
     "synthesis.PeopleGenerator": _RELEASED,
@@ -254,6 +256,10 @@ PUBLIC: Mapping[str, str] = {
     "learning.SearchResult": _RELEASED,
     "learning.Gradients.check": "made-up examples, before the charge",
     "learning.fix": "a model, which is public",
+    "learning.adapt": "likewise",
+    "learning.merge": "a model that was trained, and is as private as its run",
+    "learning.load_weights": "a public model",
+    "learning.save_weights": "weights that are public, or released",
     "learning.EvaluationAnswer": _RELEASED,
     **{f"errors.{name}": "checks a public parameter" for name in (
         "choice", "count", "finite", "in_range", "non_negative", "positive", "probability", "storable", "whole")},
@@ -277,6 +283,14 @@ PUBLIC: Mapping[str, str] = {
     "audit.lower_bound": "synthetic neighbours, which an auditor chooses",
     "audit.search": "likewise",
     "audit.batched": "likewise",
+    **dict.fromkeys(
+        ("audit.ClosestRecord", "audit.ClosestRecord.of", "audit.ClosestRecord.places", "audit.MarginalDensity",
+        "audit.MarginalDensity.of", "audit.membership"),
+        "an attack, for whoever holds the rows: it releases nothing",
+    ),
+    "audit.Reconstruction": "secrets that an auditor made up",
+    "audit.published": _RELEASED,
+    "audit.reconstruct": _RELEASED,
     "audit.one_run": "scores and coins of canaries, which an auditor made",
 }  # fmt: skip
 """What has a parameter that sounds private and is not, and why."""

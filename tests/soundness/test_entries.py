@@ -12,9 +12,14 @@ COMMANDS = {
     "ledger bundle": "what was released", "verify": "what was released", "witness": "the ledger only",
     "serve": "test_tables: what a server releases is asked of the same tables", "backup": "copies files",
     "restore": "copies files",
+    "site init": "makes a key", "federation init": "public facts", "federation budget": "ledgers only",
+    "site serve": "tests/federated: what a site answers is asked of the same tables",
+    "federation preview": "public facts of sites", "federation ask": "tests/federated: the same questions",
     "account": "public facts", "calibrate": "public facts", "advise": "public facts", "choose": "public facts",
     "choose-budget": "public facts",
-    "audit": "synthetic neighbours", "estimate": "randomised reports", "shuffler": "sealed reports",
+    "audit mechanism": "synthetic neighbours", "audit history": "the ledger only",
+    "audit membership": "attacks a function of the user's, for whoever holds the rows",
+    "estimate": "randomised reports", "shuffler": "sealed reports",
     "predict": "applies what was released to the caller's own rows",
 }  # fmt: skip
 """Every command, and where it is driven or why not."""

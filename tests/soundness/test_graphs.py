@@ -295,6 +295,37 @@ def test_no_edge_is_told_by_an_engine(way: str, tmp_path: Path) -> None:
     no_differences(tried(way, dp.edge(), ["edges", "triangles"], tmp_path / way, engine="duckdb"))
 
 
+def test_no_node_is_told_by_sums_over_neighbours() -> None:
+    lists: Mapping[str, list[int]] = {
+        "nobody": [],
+        "all": [0, 1, 2, 3, 4],
+        "itself": [5],
+        "one twice": [1, 1],
+        "no node": [6, -1, 2**62, -(2**63), 2**63 - 1],
+    }
+    values: Mapping[str, list[float]] = {
+        "ones": [1.0, 1.0],
+        "NaN": [np.nan, 0.5],
+        "infinities": [np.inf, -np.inf],
+        "the least and the largest": [5e-324, 1.7e308],
+        "less than nothing": [-0.0, -1.0],
+    }
+
+    def drive(home: Path, odd: Sequence[Any]) -> Any:
+        mine, knows = odd[0] if odd else ([], [0.0, 0.0])
+        columns = np.array([[0, 1], [1, 2], [2, 0], [0, 5], *([5, other] for other in mine)], np.int64)
+        known = np.array([[1, 0], [0, 1], [0.6, 0.8], [0, 0], [0.2, 0.2], knows])
+        book: dict[str, Any] = {"budget": dp.Budget(1000, 1e-2), "unit": dp.user("page"), "dataset": "pages"}
+        with dp.Ledger.open(home / "g.ledger", **book) as ledger:
+            made = dp.graphs.neighbour_sums(
+                (columns[:, 0], columns[:, 1]), known, nodes=6, ledger=ledger, request="a", epsilon=2, delta=1e-4
+            )
+            return [str(made), made.explain(), made.value.dtype, made.value.shape, made.to_dict()["error"]]
+
+    odds = {f"{one} listed, {other}": (lists[one], values[other]) for one in lists for other in values}
+    no_differences(compared("neighbour_sums", drive, odds, apart=True))
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("way", ["list"])
 def test_no_edge_is_told_by_itself(way: str, tmp_path: Path) -> None:

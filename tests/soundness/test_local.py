@@ -86,7 +86,7 @@ def test_no_value_is_told_by_surveys() -> None:
 
 
 def test_no_value_is_told_by_heavy_hitters() -> None:
-    protocol = local.HeavyHitters("abc", 2, 1)
+    protocol = local.HeavyHitters("abc", 2, 1, step=1)
 
     def drive(home: Path, odd: Sequence[Any]) -> Any:
         del home
@@ -101,7 +101,9 @@ def test_no_value_is_told_by_heavy_hitters() -> None:
             attempt(device),
             attempt(lambda: _form(protocol.client(0, group, ["ab", value]))),
             attempt(
-                lambda: type(local.heavy_hitters(["ab", "ab", value], alphabet="abc", length=2, epsilon=1)).__name__
+                lambda: (
+                    type(local.heavy_hitters(["ab", "ab", value], alphabet="abc", length=2, epsilon=1, step=1)).__name__
+                )
             ),
         ]
 

@@ -143,6 +143,27 @@ def test_a_field_meets_targets_that_fit_together() -> None:
         assert np.abs(counted(field.records, pair, [4, 4, 4]) - table).sum() / 2 / 2000 < 0.01
 
 
+def test_of_very_many_records_some_are_swept_first_and_all_meet_the_targets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("defocus.synthesis.field._CHAINS", 500)
+    swept: list[int] = []
+    plain = MarkovField._swept
+
+    def watched(self: MarkovField, *arguments: Any, **named: Any) -> None:
+        swept.append(named.get("number") or self.number)
+        plain(self, *arguments, **named)
+
+    monkeypatch.setattr(MarkovField, "_swept", watched)
+    field = MarkovField([4, 4], 4000, np.random.default_rng(1))
+    table = np.full((4, 4), 100.0) + 600 * np.eye(4)
+    field.hold_margins([np.full(4, 1000.0)] * 2)
+    field.hold((0, 1), table)
+    field.fit(40)
+    assert swept == [500] * 30 + [4000] * 10
+    assert len(np.unique(field.records[:500] != field.records[500:1000])) == 2  # no copies are left
+    field.settle(6)
+    assert np.abs(counted(field.records, (0, 1), [4, 4]) - table).sum() / 2 / 4000 < 0.01
+
+
 def test_a_table_of_three_columns_is_met_too() -> None:
     field = MarkovField([2, 2, 2], 800, np.random.default_rng(1))
     parity = np.array([[[190.0, 10.0], [10.0, 190.0]], [[10.0, 190.0], [190.0, 10.0]]])

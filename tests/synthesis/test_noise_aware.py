@@ -107,3 +107,59 @@ def test_no_spike_is_made_up_where_values_do_not_pile_up(tmp_path: Any) -> None:
     with dp.open(pa.table({"paid": paid}), columns={"paid": (0, 100)}, **how) as table:
         rows = table.synthesise(epsilon=2, delta=1e-6, bits=seeded(1)).sample(bits=seeded(2))
     assert not np.isin(rows["paid"].to_numpy(), [0.0, 100.0]).any()
+
+
+def share_of(wanted: Any) -> Any:
+    """The share of rows for which something holds, and its variance."""
+
+    def analysis(rows: pa.Table) -> tuple[float, float]:
+        own = float(np.mean(wanted(rows.to_pandas())))
+        return own, own * (1 - own) / rows.num_rows
+
+    return analysis
+
+
+@pytest.mark.slow
+def test_single_values_and_edges_within_a_cell_are_not_answered_as_if_they_were_known(tmp_path: Any) -> None:
+    """Whole numbers in cells of 195: a tenth has one value of a cell, and values elsewhere are spread."""
+    rng = np.random.default_rng(5)
+    gain = np.where(rng.random(3000) < 0.1, 7298, rng.integers(0, 99_999, 3000))
+    how = {"unit": dp.rows(), "budget": dp.Budget(9, 1e-4), "ledger": tmp_path / "a", "name": "v"}
+    with dp.open(pa.table({"gain": gain}), columns={"gain": (0, 99_999)}, **how) as table:
+        made = table.synthesise(epsilon=2, delta=1e-6, bits=seeded(1))
+
+    def found(wanted: Any) -> tuple[float, float]:
+        combined = made.infer(share_of(wanted), number=8, bits=seeded(3))
+        return combined.estimate[0], combined.error[0]
+
+    assert found(lambda rows: rows.gain == 7298)[1] == np.inf
+    below, unsure = found(lambda rows: rows.gain < 7300)  # an edge of the cell in which the value is is 7421
+    assert abs(below - (gain < 7300).mean()) < 2 * unsure
+    assert 0.04 < unsure < 0.2
+    _, sure = found(lambda rows: rows.gain < 50_000)
+    assert sure < unsure  # the value that is not known is on one side in any case
+
+
+@pytest.mark.slow
+def test_what_constraints_decide_is_known_and_what_nobody_was_drawn_with_is_not(tmp_path: Any) -> None:
+    rng = np.random.default_rng(6)
+    age = rng.integers(0, 90, 2000)
+    data = pa.table({"age": age, "married": (age > 17) & (rng.random(2000) < 0.5)})
+    how = {"unit": dp.rows(), "budget": dp.Budget(9, 1e-4), "ledger": tmp_path / "a", "name": "v"}
+    with dp.open(data, columns={"age": (0, 99)}, **how) as table:
+        made = table.synthesise(epsilon=2, delta=1e-6, constraints=["age > 14 OR NOT married"], bits=seeded(1))
+    children = made.infer(share_of(lambda rows: rows.married & (rows.age < 14)), number=4, bits=seeded(3))
+    assert (children.estimate.tolist(), children.error.tolist()) == ([0], [0])
+    nobody = made.infer(share_of(lambda rows: rows.age > 200), number=4, bits=seeded(3))
+    assert nobody.error.tolist() == [np.inf]
+
+
+def test_codes_that_share_a_bin_are_as_unsure_as_their_counts() -> None:
+    """Two rare codes of which one was counted a little more often than the other."""
+    records = np.repeat([[0], [1]], [800, 100], axis=0).astype(np.int32)
+    within = np.array([800.0, 60.0, 40.0])
+    margin = Noisy(np.array([800.0, 100.0]), 20.0)
+    bins = np.array([0, 1, 1])
+    made = Fitted(records, (bins,), (within,), (margin,), {}, 900.0, Noisy(np.zeros(1), 0.1), ((0,),))
+    shares = [one.within[0][1] for one in redrawn(made, 300, np.random.default_rng(0))]
+    assert np.std(shares) == pytest.approx(np.sqrt(20**2 * 2 / 3 + 60), rel=0.2)

@@ -141,6 +141,7 @@ def test_no_person_moves_any_marginal_of_a_view_by_more_than_is_planned(tmp_path
         ({"order": "sex"}, InvalidParameterError, "never changes"),
         ({"person": "sex"}, InvalidParameterError, "list"),
         ({"columns": {"sex": None}}, InvalidParameterError, "to be found"),
+        ({"accept": 2}, InvalidParameterError, "accept"),
     ],
 )
 def test_what_cannot_be_made_is_refused_before_any_charge(change: Any, error: Any, word: str, tmp_path: Path) -> None:
@@ -172,3 +173,25 @@ def test_a_whole_table_of_persons_is_charged_to_everybody(tmp_path: Path) -> Non
         before = table.part("B").remaining()
         dp.synthesis.PeopleSynthesiser(part, persons="persons", **asked).fit(epsilon=5, delta=1e-6)
         assert table.part("B").remaining() != before
+
+
+@pytest.mark.slow
+def test_what_a_refusal_of_intervals_advises_has_intervals(tmp_path: Path) -> None:
+    """One row of each person, with features: share of sick days and number of visits."""
+    data = visits(600)
+    how: dict[str, Any] = {"unit": dp.user("who"), "budget": dp.Budget(30, 1e-4), "ledger": tmp_path / "a", "name": "v"}
+    with dp.open(data, columns=FACTS, **how) as table:
+        people = table.bound(rows=4).synthesise(epsilon=6, delta=1e-6, order="day", person=["sex"], bits=seeded(1))
+        with pytest.raises(InvalidParameterError, match=r"per_person\(…\)\.synthesise") as caught:
+            people.infer(lambda rows: (rows.num_rows, 0.0))
+        assert "infer has intervals" in caught.value.fix
+        single = table.per_person(visits="COUNT(*)", sick="BOOL_OR(sick)")
+        made = single.synthesise(epsilon=6, delta=1e-6, columns={"visits": (0, 9)}, bits=seeded(2))
+    truth = data.group_by("who").aggregate([("day", "count")])["day_count"].to_numpy().mean()
+
+    def mean(rows: pa.Table) -> tuple[float, float]:
+        own = rows["visits"].drop_null().to_numpy()
+        return own.mean(), own.var() / len(own)
+
+    low, high = made.infer(mean, number=10, bits=seeded(3)).interval(0.999)
+    assert low[0] < truth < high[0] < low[0] + 1

@@ -239,7 +239,7 @@ def test_where_only_people_are_counted_no_bound_on_rows_is_paid_for(opened: Call
     question = opened([3] * 10).group_by("g", keys=list(range(10))).agg(p=dp.count_units())
     assert question.plan(epsilon=1).contributions is None
     told = question.release(epsilon=1, bits=seeded(1)).rules
-    said = [rule for rule in told if rule.effect is Effect.BOUND]
+    said = [rule for rule in told if rule.effect is Effect.OPEN]
     assert len(said) == 1
     assert said[0].startswith("where people are counted, one who counts in at most ")
 

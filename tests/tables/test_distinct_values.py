@@ -93,7 +93,7 @@ def test_many_values_of_each_are_counted_and_few_need_no_more_noise(opened: Open
     own = opened([[100 * who + i for i in range(8)] for who in range(1500)])
     answer = own.agg(d=dp.count_distinct("v")).release(epsilon=2, bits=seeded(3))
     assert abs(answer["d"].values[0] - 12_000) < 500
-    (said,) = [rule for rule in answer.rules if rule.effect is Effect.BOUND]
+    (said,) = [rule for rule in answer.rules if rule.effect is Effect.OPEN]
     assert said.startswith("one who brings at most 8 different values of v, a number that was found privately")
     assert "16 of each would show at most" in said
     one = own.agg(d=dp.count_distinct("v", at_most=1)).release(epsilon=2, bits=seeded(3))

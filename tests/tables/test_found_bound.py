@@ -12,9 +12,10 @@ import pytest
 
 import defocus as dp
 from defocus.answers import Effect
+from defocus.errors import InvalidParameterError
 from defocus.noise.testing import seeded
 from defocus.tables import Table
-from defocus.tables.found_bound import EDGES, FoundBound, Tail, best_bound
+from defocus.tables.found_bound import EDGES, FoundBound, Tail, best_bound, hidden_rows
 
 Ints = npt.NDArray[np.int64]
 
@@ -93,7 +94,7 @@ def test_an_answer_widens_the_side_on_which_rows_may_be_missing_and_says_so(heav
         assert column.high[0] - column.values[0] > 1.5 * (column.values[0] - column.low[0])
     assert 1.96 * answer["m"].errors[0] < answer["m"].half[0]
     (told,) = [rule for rule in answer.rules if "found privately" in rule]
-    assert told.effect is Effect.TOLD
+    assert told.effect is Effect.OPEN
     assert "intervals hold what lies beyond it, up to " in told
 
 
@@ -119,3 +120,129 @@ def test_people_who_are_taken_for_noise_are_told_as_people_who_may_be_hidden() -
     found = best_bound(people, **how)
     assert found.rows < 512
     assert found.hidden == 28
+
+
+def test_rows_beyond_any_bound_are_held_if_nobody_has_more_than_is_declared() -> None:
+    random, exact = np.random.default_rng(8), np.zeros(len(EDGES), np.int64)
+    exact[EDGES.index(2)], exact[EDGES.index(512)] = 3000, 20
+    held = 0
+    for _ in range(200):
+        noisy = exact + np.round(random.laplace(0, 2.5, len(EDGES))).astype(np.int64)
+        hidden = hidden_rows(noisy, 2.5, [3, 8, 64, 256], 500)
+        held += bool((hidden >= 20 * (500 - np.array([3, 8, 64, 256]))).all())
+    assert 190 <= held < 200  # all four together, in 97.5 % or more of the draws, and not in all
+    assert hidden_rows(exact, 2.5, [499, 500, 600], 500).tolist()[1:] == [0, 0]
+
+
+@pytest.fixture(scope="module")
+def rare(tmp_path_factory: pytest.TempPathFactory) -> Table:
+    """A hundred of 8 000 rows are of each of 28 people, who hide in the noise."""
+    rows = np.where(np.arange(4000) < 28, 100, 2)
+    who = np.repeat(np.arange(4000), rows)
+    data = pa.table({"who": who, "v": np.where(who < 28, 9.0, 1.0), "g": who % 4})
+    place, facts = tmp_path_factory.mktemp("rare") / "l", {"v": (0, 10)}
+    return dp.open(data, unit=dp.user("who"), budget=dp.Budget(10**5), ledger=place, columns=facts, name="rare")
+
+
+ASKED: dict[str, Any] = {"n": dp.count(), "s": dp.sum("v"), "m": dp.mean("v"), "q": dp.variance("v")}
+ROWS = 3972 * 2 + 28 * 100
+VALUES = 3972 * 2 * 1 + 28 * 100 * 9
+TRUTHS = {"n": ROWS, "s": VALUES, "m": VALUES / ROWS}
+
+
+def test_an_end_is_open_where_people_with_many_rows_may_hide_and_says_so_in_the_same_line(rare: Table) -> None:
+    missed, answer = 0, rare.agg(**ASKED).release(epsilon=0.5)
+    for seed in range(10):
+        answer = rare.agg(**ASKED).release(epsilon=0.5, bits=seeded(seed))
+        missed += any(not answer[name].low[0] <= truth <= answer[name].high[0] for name, truth in TRUTHS.items())
+        for name, truth in TRUTHS.items():
+            low, high = answer.interval(column=name)
+            assert low <= truth <= high
+    assert missed  # the ends that are shown do not hold it
+    assert [answer[name].opened for name in ASKED] == [["above"], ["above"], ["both"], ["both"]]
+    line = str(answer).splitlines()[2]
+    assert line.count(" or more") == 2
+    assert line.count(" or beyond") == 2
+    assert answer.to_arrow()["m_open"].to_pylist() == ["both"]
+    assert next(iter(answer))["n_open"] == "above"
+    assert "n_open" in answer.to_csv()
+    assert "\nends are open: one who counts with at most " in str(answer)
+
+
+def test_ends_are_closed_and_hold_where_the_largest_number_of_rows_is_declared(rare: Table) -> None:
+    held, others = dict.fromkeys(TRUTHS, 0), set()
+    for seed in range(20):
+        answer = rare.bound(most=100).agg(**ASKED).release(epsilon=0.5, bits=seeded(seed))
+        for name, truth in TRUTHS.items():
+            held[name] += answer[name].low[0] <= truth <= answer[name].high[0]
+            assert answer[name].opened == [None]
+        others |= set(answer["q"].opened)
+    assert min(held.values()) >= 19
+    assert "both" in others  # what hidden rows do to other statistics is not known
+
+
+def test_nothing_is_open_where_as_many_rows_count_as_anybody_has(rare: Table) -> None:
+    for asked in (rare.bound(rows=100, most=100), rare.bound(most=1)):
+        answer = asked.agg(**ASKED).release(epsilon=1, bits=seeded(1))
+        assert all(each.limits[0] > each.limits[1] for each in answer.columns)
+        assert not [rule for rule in answer.rules if rule.effect in {Effect.OPEN, Effect.BOUND} and "rows" in rule]
+
+
+def test_what_is_computed_from_an_open_column_is_open(rare: Table) -> None:
+    answer = rare.group_by("g", keys=range(4)).agg(n=dp.count()).release(epsilon=1, bits=seeded(2))
+    more = answer.derive(less="1 - n", part="n / SUM(n) OVER ()", place="RANK() OVER (ORDER BY n)")
+    assert [more[name].opened[0] for name in ("n", "less", "part", "place")] == ["above", "below", "both", "both"]
+
+
+def test_open_ends_are_recalled_and_the_declared_most_belongs_to_the_request(rare: Table) -> None:
+    asked = rare.agg(n=dp.count())
+    first, again = (asked.release(epsilon=1, request="open") for _ in range(2))
+    assert again["n"].limits == first["n"].limits == (math.inf, math.inf)
+    with pytest.raises(InvalidParameterError):
+        rare.bound(most=7).agg(n=dp.count()).release(epsilon=1, request="open")
+
+
+def test_what_nobody_exceeds_is_not_known_of_rows_that_met_those_of_another_table(tmp_path: Path) -> None:
+    data = pa.table({"who": [1, 1, 2], "v": [1, 2, 3]})
+    other = pa.table({"who": [1, 1, 2], "w": [1, 2, 3]})
+    terms: dict[str, Any] = {"unit": dp.user("who"), "budget": dp.Budget(9), "ledger": tmp_path / "l", "name": "t"}
+    with dp.open(data, private={"other": other}, bound=dp.tables.Bound.of(most=2), **terms) as table:
+        public = table.join(pa.table({"v": [1, 2, 3], "x": [1, 2, 3]}), on="v")
+        assert (
+            table.where("v > 1").agg(n=dp.count()).bound == public.agg(n=dp.count()).bound == dp.tables.Bound.of(most=2)
+        )
+        both = table.join("other", on="who")
+        assert both.agg(n=dp.count()).bound == dp.tables.Bound.of()
+        assert both.bound(most=4).agg(n=dp.count()).bound == dp.tables.Bound.of(most=4)
+        assert table.sql_query("SELECT COUNT(*) FROM t").query.bound == dp.tables.Bound.of(most=2)
+        joined = table.sql_query("SELECT COUNT(*) FROM t JOIN other USING (who)")
+        assert joined.query.bound == dp.tables.Bound.of()
+
+
+def test_ends_of_what_is_measured_by_itself_are_open_as_well_and_a_rank_stands_in_the_line(rare: Table) -> None:
+    asked: dict[str, Any] = {
+        "q": dp.median("v", intervals=True),
+        "h": dp.histogram("v", [0, 5, 10]),
+        "d": dp.count_distinct("g"),
+        "r": dp.median("v"),
+    }
+    answer = rare.agg(**asked).release(epsilon=4, bits=seeded(3))
+    assert answer["q"].limits == (0.0, 10.0)
+    assert [answer[name].opened[0] for name in ("h_0_to_5", "d", "r")] == ["above", "above", "both"]
+    assert "rows in rank" in str(answer).splitlines()[2]
+    assert "r has no interval in values, unless intervals=True is asked for" in str(answer)
+    said = "SELECT MEDIAN(v) AS r FROM rare"
+    known = rare.sql(said, epsilon=1, intervals=True, bits=seeded(1))["r"]
+    assert known.rank is None
+    assert known.low[0] <= known.high[0]
+    assert rare.sql(said, epsilon=1, bits=seeded(1), request="rank")["r"].rank is not None
+    assert rare.sql(said, epsilon=1, request="rank")["r"].rank is not None  # as the ledger keeps it
+
+
+def test_people_who_count_in_fewer_groups_than_there_are_leave_ends_open(tmp_path: Path) -> None:
+    who = np.repeat(np.arange(2000), 2)
+    data = pa.table({"who": who, "g": (who + np.arange(len(who)) % 2) % 12})
+    terms: dict[str, Any] = {"unit": dp.user("who"), "budget": dp.Budget(9), "ledger": tmp_path / "l", "name": "t"}
+    with dp.open(data, **terms) as table:
+        answer = table.group_by("g", keys=range(12)).agg(p=dp.count_units()).release(epsilon=1, bits=seeded(1))
+        assert answer["p"].opened == ["above"] * 12

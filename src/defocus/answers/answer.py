@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from defocus.answers import charts, explanation, export, plots, tables
-from defocus.answers.columns import CONFIDENCE, NUMBERS, AnswerColumn, Floats, Tails, checked_names, named
+from defocus.answers.columns import CLOSED, CONFIDENCE, NUMBERS, AnswerColumn, Floats, Tails, checked_names, named
 from defocus.answers.explanation import Promise, exactness, told
 from defocus.answers.noise_sources import Noise
 from defocus.answers.rules import Effect, Rule, below, covered, cut, exact, missed, rules_in, rules_of, rules_out
@@ -156,9 +156,12 @@ class Answer(ABC):
     def interval(self, confidence: Number = CONFIDENCE, *, column: str | None = None) -> tuple[Any, Any]:
         """Low and high ends that hold each number of a column with this probability, one at a time.
 
-        Of the first column unless one is named: two arrays, or two numbers where one number was asked for.
+        Of the first column unless one is named: two arrays, or two numbers where one number was asked for. An end that
+        is open, since noise may hide people with any number of rows, is as far away as the truth may be.
         """
-        low, high = self._ends(self.columns[0] if column is None else self[column], confidence)
+        chosen = self.columns[0] if column is None else self[column]
+        low, high = self._ends(chosen, confidence)
+        low, high = np.minimum(low, chosen.limits[0]), np.maximum(high, chosen.limits[1])
         return (float(low[0]), float(high[0])) if self._single else (low, high)
 
     @property
@@ -190,8 +193,9 @@ class Answer(ABC):
     def to_arrow(self, *, exact: bool = True, confidence: Number = CONFIDENCE) -> pa.Table:
         """Keys, then for each column x: x, x_error, x_low, x_high, and x_reliable if there is a threshold.
 
-        Rounded if not ``exact``; rounded counts are integers. ``confidence`` is that of x_low and x_high. What it is
-        about is in the metadata of the schema.
+        Where noise may hide rows that no interval holds, x_open says at which end: "above", "below" or "both". Rounded
+        if not ``exact``; rounded counts are integers. ``confidence`` is that of x_low and x_high. What it is about is
+        in the metadata of the schema.
         """
         made = tables.arrow(self.keys, self._at_all(confidence), self.threshold, exact=exact)
         about = {"question": self.question, "rules": "\n".join(self.rules), "intervals": self._covered(confidence)}
@@ -313,6 +317,10 @@ class Answer(ABC):
         """
         look = plots.Look.of(width=width, dark=dark, confidence=confidence)
         named = [each for each in self.columns if each.error_of] if column is None else [self[column]]
+        if not named:
+            raise InvalidParameterError(
+                "No column has an error to be drawn.", fix=f"draw one by its name, such as {self.columns[0].name!r}."
+            )
         chosen = tuple(self._at(each, look.confidence) for each in named)
         if look.confidence != CONFIDENCE and all(np.isnan(each.low).all() for each in chosen):
             self._ends(named[0], look.confidence)  # says what there is
@@ -539,10 +547,16 @@ def columns_out(columns: Sequence[AnswerColumn]) -> list[dict[str, Any]]:
             "tails": str(column.tails),
             "error_of": column.error_of,
         }
-        | {part: [x if math.isfinite(x) else str(x) for x in getattr(column, part).tolist()] for part in NUMBERS}
+        | ({} if column.limits == CLOSED else {"limits": [_told_number(end) for end in column.limits]})
+        | ({} if column.rank is None else {"rank": column.rank})
+        | {part: [_told_number(x) for x in getattr(column, part).tolist()] for part in NUMBERS}
         | ({"noise": column.noise.out()} if isinstance(column.noise, Noise) else {})
         for column in columns
     ]
+
+
+def _told_number(x: float) -> float | str:
+    return x if math.isfinite(x) else str(x)
 
 
 def columns_in(written: Any, *, absolute: bool) -> tuple[AnswerColumn, ...]:
@@ -556,6 +570,8 @@ def columns_in(written: Any, *, absolute: bool) -> tuple[AnswerColumn, ...]:
             tails=Tails(column.get("tails", Tails.UNKNOWN)),
             error_of=column.get("error_of", "the noise"),
             noise=None if column.get("noise") is None else Noise.read(column["noise"]),
+            limits=(float(column["limits"][0]), float(column["limits"][1])) if "limits" in column else CLOSED,
+            rank=column.get("rank"),
             **{part: np.array([float(x) for x in column[part]], dtype=np.float64) for part in NUMBERS},
         )
         for column in written

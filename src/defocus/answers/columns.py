@@ -14,6 +14,7 @@ from defocus.answers.noise_sources import ColumnNoise
 from defocus.errors import InvalidParameterError, Number, UnknownColumnError, probability
 
 __all__ = [
+    "CLOSED",
     "CONFIDENCE",
     "NUMBERS",
     "SUFFIXES",
@@ -98,8 +99,11 @@ def brief(value: Any) -> str:
 
 NUMBERS = ("values", "errors", "low", "high")
 """The parts of a column that have a number for each entry."""
-SUFFIXES = ("", "_error", "_low", "_high", "_reliable")
-"""What is added to a column's name for its value, its error, its 95 % interval and its flag."""
+SUFFIXES = ("", "_error", "_low", "_high", "_reliable", "_open")
+"""What is added to a column's name for its value, error, 95 % interval, flag, and which ends are open."""
+CLOSED = (math.inf, -math.inf)
+"""The ``limits`` of intervals that hold all that the truth may be."""
+_OPEN = {(False, False): None, (False, True): "above", (True, False): "below", (True, True): "both"}
 
 CONFIDENCE = 0.95
 """The confidence of the intervals that a column holds."""
@@ -116,20 +120,26 @@ class Tails(StrEnum):
     """Symmetric with a log-concave density: Laplace noise, normal noise, and sums of them."""
     UNKNOWN = "unknown"
 
-    def stretch(self, confidence: float) -> float:
+    def stretch(self, confidence: float, *, sides: int = 2) -> float:
         r"""How much wider than the 95 % interval one of this confidence is; NaN where that is not known.
+
+        ``sides`` is one for intervals without an upper end. Noise is symmetric, so that one end at :math:`1-\alpha` is
+        that of two at :math:`1-2\alpha`.
 
         With :math:`S(x) = P(|X| > x)`, log-concave noise has :math:`S(ch) \le S(h)^c` for c of at least 1, since
         :math:`\ln S` is concave and zero at zero. For less confidence than 95 % the 95 % interval serves.
 
         >>> round(Tails.NORMAL.stretch(0.5), 3), round(Tails.LOG_CONCAVE.stretch(0.9975), 6), Tails.UNKNOWN.stretch(0.5)
         (0.344, 2.0, 1.0)
+        >>> round(Tails.LOG_CONCAVE.stretch(0.995, sides=1), 6)
+        2.0
         """
+        outside, usual = 2 * (1 - confidence) / sides, 2 * (1 - CONFIDENCE) / sides
         if self is Tails.NORMAL:
-            return NormalDist().inv_cdf(0.5 + confidence / 2) / _Z
+            return NormalDist().inv_cdf(1 - outside / 2) / NormalDist().inv_cdf(1 - usual / 2)
         if confidence <= CONFIDENCE:
             return 1.0
-        return math.log(1 - confidence) / math.log(1 - CONFIDENCE) if self is Tails.LOG_CONCAVE else math.nan
+        return math.log(outside) / math.log(usual) if self is Tails.LOG_CONCAVE else math.nan
 
 
 @final
@@ -139,6 +149,7 @@ class AnswerColumn:
 
     ``errors`` are standard errors of the noise, or expected absolute errors where ``absolute`` says so; NaN where
     unknown. ``low`` and ``high`` bound the statistic of the bounded data with 95 % confidence, one entry at a time;
+    where what was left out can only have made it smaller, ``high`` is infinite and ``low`` alone bounds the truth;
     ``integral`` is for counts; ``how`` says in words which mechanism was used and why.
 
     >>> column = AnswerColumn("people", [990.0], [4.0], [982.0], [998.0], integral=True, how="Laplace noise")
@@ -160,6 +171,11 @@ class AnswerColumn:
     """What errors and intervals are of; empty for numbers about another column, which have none."""
     noise: ColumnNoise | None = None
     """Of which independent noises it is made, where that is known: errors of what is computed from it follow."""
+    limits: tuple[float, float] = CLOSED
+    """How far down and up the truth may lie beyond the intervals, by rows that noise hides and nobody bounds; plus
+    infinity below, and minus infinity above, where it may not: that end is closed."""
+    rank: float | None = None
+    """Of a quantile without intervals: within how many rows of the true rank it is, with 95 % probability."""
 
     def __post_init__(self) -> None:
         for field in NUMBERS:
@@ -204,8 +220,9 @@ class AnswerColumn:
         if level == CONFIDENCE:
             ends = self.low, self.high
         else:
-            factor = self.tails.stretch(level)
-            step = max(factor, 1.0) if self.integral and factor != 1 else 0.0
+            both, one = self.tails.stretch(level), self.tails.stretch(level, sides=1)
+            factor = np.where(np.isposinf(self.high), one, both)
+            step = np.where(self.integral & (factor != 1), np.fmax(factor, 1.0), 0.0)
             with np.errstate(invalid="ignore"):
                 below, above = factor * (self.values - self.low) + step, factor * (self.high - self.values) + step
             ends = self.values - below, self.values + above
@@ -215,6 +232,23 @@ class AnswerColumn:
                 fix="take the interval with 95 %, or that of the unbiased numbers before processing, if there is one.",
             )
         return ends
+
+    @property
+    def opened(self) -> list[str | None]:
+        """Where the truth may lie beyond each interval: "above", "below", "both"; None where it holds everything.
+
+        >>> limits = math.inf, math.inf
+        >>> AnswerColumn("visits", [9.0], [4.0], [1.0], [17.0], integral=True, how="", limits=limits).opened
+        ['above']
+        """
+        least, most = self.limits
+        if self.rank is not None and self.limits != CLOSED:  # the ends are ranks, and rows beyond a bound move both
+            return [
+                "both" if np.isnan(low) else _OPEN[low > least, high < most]
+                for low, high in zip(self.low.tolist(), self.high.tolist(), strict=True)
+            ]
+        pairs = zip((self.low > least).tolist(), (self.high < most).tolist(), strict=True)
+        return [_OPEN[pair] for pair in pairs]
 
     def reliable(self, threshold: float) -> list[bool | None]:
         """Whether the standard error is at most ``threshold`` times the value; None where no error is known."""
@@ -247,14 +281,17 @@ def noisy(
     how: str,
     integral: bool = True,
     tails: Tails = Tails.UNKNOWN,
+    open_ended: bool = False,
 ) -> AnswerColumn:
     """A column of values with their expected absolute errors and half-widths, of all entries or one for each.
+
+    ``open_ended`` intervals have no upper end; ``half`` is then what the noise exceeds with 5 % probability.
 
     >>> noisy("edges", [41], error=1.9, half=6, how="Laplace noise").high
     array([47.])
     """
     numbers = np.asarray(values, dtype=np.float64)
-    errors, low, high = np.full_like(numbers, error), numbers - half, numbers + half
+    errors, low, high = np.full_like(numbers, error), numbers - half, numbers + (math.inf if open_ended else half)
     return AnswerColumn(name, numbers, errors, low, high, integral, how, absolute=True, tails=tails)
 
 

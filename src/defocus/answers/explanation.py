@@ -59,7 +59,9 @@ def exactness(
         said.append(f"off by {size} on average" if column.absolute else f"standard error of {column.error_of} {size}")
     if half.size:
         middle = "" if len(column.values) == 1 else f" for the median {thing}"
-        said.append(f"95 % within {brief(np.median(half))}{middle}")
+        said.append(f"95 % within {brief(np.median(half))}{middle}{', or more' if any(column.opened) else ''}")
+    if np.isposinf(column.high).any():
+        said.append("not counting what is left out; 95 % that the truth is at least the lower end")
     if not said:
         return f"{column.name}: how far off it is in value is not known"
     only = f"; that is the noise alone, and the truth may lie outside: {'; '.join(cut)}" if cut else ""

@@ -9,7 +9,7 @@ from defocus.answers import explanation, tables
 from defocus.answers.columns import CONFIDENCE, brief
 from defocus.answers.explanation import Promise, told
 from defocus.answers.export import json_value
-from defocus.answers.rules import Rule, below, covered, cut, exact, rules_of
+from defocus.answers.rules import Rule, below, covered, cut, exact, expected_rules
 from defocus.errors import InvalidParameterError
 from defocus.ledger import Remaining
 from defocus.privacy.budgets import Budget
@@ -168,7 +168,7 @@ class Preview:
         if not self.columns:
             raise InvalidParameterError("A preview needs a column.", fix="ask for at least one statistic.")
         object.__setattr__(self, "columns", tuple(self.columns))
-        object.__setattr__(self, "rules", rules_of(self.rules))
+        object.__setattr__(self, "rules", expected_rules(self.rules))
 
     @property
     def error(self) -> float:

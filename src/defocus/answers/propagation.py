@@ -24,6 +24,8 @@ Error:
     of r together (0.05/(n - 1) each). With 95 %, the rank of r then is at least one more than the number of those
     before it, and at most n less the number of those after it; ties are compared as neither.
 
+    *Open ends*: a multiple of a column is open where the column is, what is computed from it otherwise at both ends.
+
     *Columns that do not know their noise* add up: their errors and widened intervals, without regard to signs.
 
     *Why nothing is simulated*: quantiles of the formula over draws of the noise agree with the above where it is smooth
@@ -50,7 +52,7 @@ import pyarrow.compute as pc
 from scipy import sparse, special
 from sqlglot import exp
 
-from defocus.answers.columns import AnswerColumn, Floats, Tails
+from defocus.answers.columns import CLOSED, AnswerColumn, Floats, Tails
 from defocus.answers.noise_sources import Mix, Mixture, atoms_of, fieller, matrix_of
 from defocus.answers.released_table import ReleasedTable, window_parts, written
 
@@ -242,7 +244,9 @@ class Propagation:
             np.where(holds, np.maximum(ends[1], values), np.nan),
         )
         how = self._how(used, error, known=bool(holds.any()) or not len(values))
-        return AnswerColumn(name, values, errors, low, high, integral=whole, how=how, tails=tails, noise=noise)
+        made = AnswerColumn(name, values, errors, low, high, integral=whole, how=how, tails=tails, noise=noise)
+        opened = any(self._columns[column].limits != CLOSED for column in used)
+        return replace(made, limits=(-math.inf, math.inf)) if opened else made
 
     def _how(self, used: list[str], error: str, *, known: bool) -> str:
         """What the column was computed from, and by which rule its errors follow."""
@@ -605,9 +609,13 @@ def _multiple(name: str, scaled: Affine, values: Floats, column: AnswerColumn) -
     how = f"computed from {column.name}: {column.how}"
     errors = abs(scaled.factor) * column.errors
     noise = None if column.noise is None else column.noise.scaled(np.full(len(values), scaled.factor))
-    return AnswerColumn(
+    made = AnswerColumn(
         name, values, errors, ends[0], ends[1], integral=False, how=how, tails=column.tails, noise=noise
     )
+    if not scaled.factor:
+        return made
+    least, most = column.limits if scaled.factor > 0 else column.limits[::-1]
+    return replace(made, limits=(scaled.factor * least + scaled.shift, scaled.factor * most + scaled.shift))
 
 
 def numbers(values: Any) -> Floats:

@@ -4,7 +4,19 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, final
 
-__all__ = ["Effect", "Rule", "below", "covered", "cut", "exact", "missed", "rules_in", "rules_of", "rules_out"]
+__all__ = [
+    "Effect",
+    "Rule",
+    "below",
+    "covered",
+    "cut",
+    "exact",
+    "expected_rules",
+    "missed",
+    "rules_in",
+    "rules_of",
+    "rules_out",
+]
 
 
 class Effect(StrEnum):
@@ -22,6 +34,8 @@ class Effect(StrEnum):
     """Bounds what one unit contributes, which no interval tells."""
     CUT = "cut"
     """Takes data away, so that intervals are those of the noise only."""
+    OPEN = "open"
+    """Leaves ends of intervals open, as what is missing has no bound that is known, and says why."""
     EXACT = "exact"
     """Names numbers that are exact, which nothing protects; told before everything else."""
 
@@ -51,6 +65,15 @@ def rules_of(rules: Sequence[str]) -> tuple[Rule, ...]:
     return tuple(map(Rule, rules))
 
 
+def expected_rules(rules: Sequence[str]) -> tuple[Rule, ...]:
+    """The rules of a preview: noise alone is foretold, so what leaves intervals open is not in what is foretold.
+
+    >>> expected_rules([Rule("at most 9 count", Effect.OPEN)])[0].effect
+    <Effect.CUT: 'cut'>
+    """
+    return tuple(Rule(str(rule), Effect.CUT) if rule.effect is Effect.OPEN else rule for rule in rules_of(rules))
+
+
 def cut(rules: Sequence[Rule]) -> list[Rule]:
     """The rules that take data away: how much that is stays private."""
     return [rule for rule in rules if rule.effect is Effect.CUT]
@@ -58,7 +81,13 @@ def cut(rules: Sequence[Rule]) -> list[Rule]:
 
 def missed(rules: Sequence[Rule]) -> list[Rule]:
     """The rules whose effect no interval holds, and those about numbers that nothing protects."""
-    return [rule for rule in rules if rule.effect in {Effect.BOUND, Effect.CUT, Effect.EXACT}]
+    return [rule for rule in rules if rule.effect in {Effect.BOUND, Effect.CUT, Effect.OPEN, Effect.EXACT}]
+
+
+def _opened(rules: Sequence[Rule]) -> list[str]:
+    """Why ends of intervals are open, in one line, if there is a reason."""
+    open_ended = [rule for rule in rules if rule.effect is Effect.OPEN]
+    return [f"ends are open: {'; '.join(open_ended)}"] if open_ended else []
 
 
 def exact(rules: Sequence[Rule]) -> list[str]:
@@ -67,14 +96,17 @@ def exact(rules: Sequence[Rule]) -> list[str]:
 
 
 def below(rules: Sequence[Rule]) -> list[str]:
-    """What to write below numbers: what no interval tells, in one line, and what is told in any case.
+    """What to write below numbers: why ends are open, what no interval tells, and what is told in any case.
 
     >>> below([Rule("loops are left out"), Rule("at each node, at most 9 of its edges count", Effect.CUT)])
     ['not in the intervals: at each node, at most 9 of its edges count']
+    >>> below([Rule("at each node, at most 9 of its edges count", Effect.OPEN)])
+    ['ends are open: at each node, at most 9 of its edges count']
     """
     outside = [rule for rule in rules if rule.effect in {Effect.BOUND, Effect.CUT}]
     told: list[str] = [rule for rule in rules if rule.effect is Effect.TOLD]
-    return [*exact(rules), *([f"not in the intervals: {'; '.join(outside)}"] if outside else []), *told]
+    not_held = [f"not in the intervals: {'; '.join(outside)}"] if outside else []
+    return [*exact(rules), *_opened(rules), *not_held, *told]
 
 
 def covered(rules: Sequence[Rule]) -> str:
@@ -85,7 +117,7 @@ def covered(rules: Sequence[Rule]) -> str:
     """
     outside = [rule for rule in rules if rule.effect in {Effect.BOUND, Effect.CUT}]
     some = f"the noise only, with 95 %; the truth may lie outside: {'; '.join(outside)}"
-    return some if outside else "the truth, with 95 %"
+    return "; ".join([some if outside else "the truth, with 95 %", *_opened(rules)])
 
 
 def rules_out(rules: Sequence[Rule]) -> dict[str, list[str]]:

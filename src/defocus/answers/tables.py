@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 from rich.cells import cell_len, set_cell_size
 
-from defocus.answers.columns import SUFFIXES, AnswerColumn, brief, decimals, rounded, written
+from defocus.answers.columns import CLOSED, SUFFIXES, AnswerColumn, brief, decimals, rounded, written
 from defocus.privacy.html import html_lines, html_table
 
 __all__ = [
@@ -172,9 +172,11 @@ def arrow(keys: Keys, columns: Sequence[AnswerColumn], threshold: float | None, 
         if not column.error_of:
             made[column.name] = parts[0]
             continue
-        if threshold is not None:
-            parts.append(pa.array(column.reliable(threshold), pa.bool_()))
         made |= {f"{column.name}{suffix}": part for suffix, part in zip(SUFFIXES, parts, strict=False)}
+        if threshold is not None:
+            made[f"{column.name}_reliable"] = pa.array(column.reliable(threshold), pa.bool_())
+        if column.limits != CLOSED:
+            made[f"{column.name}_open"] = pa.array(column.opened, pa.string())
     told = "\n".join(f"{name}: {kind}" for name, kind in kinds_of_error(columns).items())
     return pa.table(made).replace_schema_metadata({ERRORS: told.encode()})
 
@@ -221,10 +223,10 @@ def cells(
             continue
         flags = [None] * len(shown) if threshold is None else part.reliable(threshold)
         marks = [room if threshold is None else _MARKS[fine] for fine in flags]
-        for line, value, low, high, places, mark in zip(
-            body, part.values, part.low, part.high, part.places, marks, strict=True
+        for line, value, low, high, places, mark, opened in zip(
+            body, part.values, part.low, part.high, part.places, marks, part.opened, strict=True
         ):
-            line += [written(value, places) + mark, _interval(low, high, places)]
+            line += [written(value, places) + mark, f"{_interval(low, high, places, column.rank)}{_OPEN[opened]}"]
     if left_out:
         body.insert(len(shown) // 2, ["⋮"] * len(heads))
     return heads, body, right
@@ -247,17 +249,25 @@ def notes(
         said.append(f"* the noise is more than {100 * threshold:g} % of the value")
     if threshold is not None:
         unsure = (column for column in columns if column.error_of and None in column.reliable(threshold))
-        said += [f"? {column.name} has no interval: {column.how}" for column in unsure]
+        said += [f"? {column.name} has no interval{_ASK if column.rank else ''}: {column.how}" for column in unsure]
     return [*said, *more]
 
 
+_ASK = " in values, unless intervals=True is asked for"
 _MARKS = {True: "  ", False: " *", None: " ?"}
 """What stands behind a number that is reliable, that is not, and of which it is not known."""
 
 
-def _interval(low: float, high: float, places: int | None) -> str:
-    unknown = math.isnan(low) and math.isnan(high)
-    return "–" if unknown else f"{written(low, places)} to {written(high, places)}"
+_OPEN = {None: "", "above": " or more", "below": " or less", "both": " or beyond"}
+"""What stands behind an interval whose ends are open."""
+
+
+def _interval(low: float, high: float, places: int | None, rank: float | None) -> str:
+    if math.isnan(low) and math.isnan(high):
+        return "–" if rank is None else f"± {brief(rank)} rows in rank"
+    if math.isfinite(low) and high == math.inf:
+        return f"{written(low, places)} or more"
+    return f"{written(low, places)} to {written(high, places)}"
 
 
 def arrow_key(values: Any) -> Any:

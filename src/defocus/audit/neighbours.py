@@ -1,12 +1,13 @@
 """Pairs of neighbouring data sets, the hostile ones first of all."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 
+from defocus.audit import domains
 from defocus.errors import choice
 
 __all__ = ["KINDS", "Pair", "neighbours"]
@@ -32,19 +33,26 @@ class Pair:
         return f"{self.name}: {_short(self.first)} and {_short(self.second)}"
 
 
-def neighbours(kind: str, *, replace: bool = False) -> tuple[Pair, ...]:
+def neighbours(kind: "str | domains.Columns", *, replace: bool = False) -> tuple[Pair, ...]:
     """Hostile pairs for mechanisms on ``kind`` of data: one row added, or one row replaced by another.
 
     ``numbers``: float vectors; ``integers``: int64 vectors; ``keys``: lists of strings, one for each row;
-    ``count``: one whole number that differs by one; ``value``: one float that differs by at most one.
-    A mechanism that promises something for all data of a kind promises it for each of these pairs.
+    ``count``: one whole number that differs by one; ``value``: one float that differs by at most one;
+    ``edges`` and ``nodes``: lists of edges that differ in one, or in those of one node; ``gradients``: batches of
+    gradients, for what clips them to a norm of one. A mapping from names of columns to ``(low, high)`` or a list of
+    values makes tables: see :func:`defocus.audit.domains.tables`. A mechanism that promises something for all data of a
+    kind promises it for each of these pairs.
 
     >>> for pair in neighbours("count")[:3]:
     ...     print(pair)
     zero and one: 0 and 1
     around a thousand: 1000 and 1001
     below zero: -1 and 0
+    >>> len(neighbours({"age": (0, 99), "ward": ["A", "B"]}))
+    41
     """
+    if isinstance(kind, Mapping):
+        return tuple(Pair(*each) for each in domains.tables(kind, replace=replace))
     return tuple(KINDS[choice("kind of neighbours", kind, sorted(KINDS))](replace))
 
 
@@ -133,10 +141,17 @@ def _value(replace: bool) -> Iterator[Pair]:  # noqa: ARG001  # a value changes 
     yield Pair("just below 2^53", float(_BIG - 2), float(_BIG - 1))
 
 
+def _of(make: Callable[..., Iterator[tuple[str, Any, Any]]]) -> Callable[[bool], Iterator[Pair]]:
+    return lambda replace: (Pair(*each) for each in make(replace=replace))
+
+
 KINDS: dict[str, Callable[[bool], Iterator[Pair]]] = {
     "count": _count,
+    "edges": _of(domains.edges),
+    "gradients": _of(domains.gradients),
     "integers": _integers,
     "keys": _keys,
+    "nodes": _of(domains.nodes),
     "numbers": _numbers,
     "value": _value,
 }

@@ -7,15 +7,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from defocus.audit import Finding, Target, neighbours, search, targets
+from defocus.audit import Finding, History, Membership, Target, history, membership, neighbours, report, search, targets
+from defocus.audit.domains import read_columns
+from defocus.audit.report import Found
+from defocus.cli.ledgers import ledger_at
 from defocus.cli.plots import ready, save
 from defocus.cli.terminal import console, facts, plain, table, to_json
-from defocus.errors import InvalidParameterError
+from defocus.errors import InvalidParameterError, LedgerUnavailableError, UnknownColumnError
 from defocus.privacy.numbers import roughly
 
-__all__ = ["find", "show", "show_list"]
+__all__ = ["find", "show", "show_history", "show_list", "show_membership", "write"]
 
 
 def find(name: str, *, claimed: float | None, delta: float | None, pairs: str | None) -> Target:
@@ -34,12 +40,13 @@ def find(name: str, *, claimed: float | None, delta: float | None, pairs: str | 
             "A mechanism of your own needs a claim and a kind of data.",
             fix="add for example --claimed 1 --pairs numbers.",
         )
-    neighbours(pairs)
+    domain = read_columns(pairs) if "=" in pairs else pairs
+    neighbours(domain)
     return Target(
         name=name,
         about="",
         mechanism=_own(name),
-        pairs=partial(neighbours, pairs),
+        pairs=partial(neighbours, domain),
         epsilon=claimed,
         delta=delta or 0.0,
     )
@@ -107,6 +114,91 @@ def show(
     ]
     screen.print(facts(rows))
     return finding
+
+
+def show_membership(
+    fit: str,
+    data: Path,
+    *,
+    score: str | None,
+    person: str | None,
+    plot: Path | None,
+    as_json: bool,
+    **how: Any,
+) -> Membership:
+    """Attack what a function of the user's gives away about the rows of a file, and print what was found."""
+    if plot is not None:
+        ready(plot)
+    rows = _rows(data)
+    if person is not None and person not in rows.column_names:
+        raise UnknownColumnError(person, rows.column_names)
+    people = None if person is None else rows[person].to_pylist()
+    own = None if score is None else _own(score)
+    known = rows if person is None else rows.drop_columns([person])
+    found = membership(_own(fit), known, score=own, person=people, **how)
+    return _told(found, found.verdict, found.violation, plot=plot, as_json=as_json)
+
+
+def show_history(where: str, *, plot: Path | None, as_json: bool) -> History:
+    """Print what all releases of a ledger give away at most."""
+    if plot is not None:
+        ready(plot)
+    opened = ledger_at(where)
+    if opened is None:
+        raise LedgerUnavailableError(
+            "Nothing was released yet, so there is no ledger.", fix="ask a question first: defocus query …."
+        )
+    with opened as ledger:
+        found = history(ledger)
+    if plot is not None:
+        save(found.plot(), plot)
+    if as_json:
+        to_json(found.to_json())
+        return found
+    screen = console()
+    screen.print(facts(list(found.facts.items())))
+    if found.twins:
+        rows = [(each.words, _told_number(each.epsilon), _told_number(each.error)) for each in found.twins]
+        names = ("about nearly the same people", "epsilon of both", "error of the difference")
+        screen.print(table(names, rows, numbers=names[1:]))
+    if found.repeated:
+        again = [(plain(each.question), str(len(each.entries)), _told_number(each.epsilon)) for each in found.repeated]
+        screen.print(table(("asked again", "times", "epsilon of all"), again, numbers=("times", "epsilon of all")))
+    return found
+
+
+def write(where: Path | None, found: Found) -> None:
+    """Write a page with what was found, where one is wanted."""
+    if where is not None:
+        report(where, found)
+
+
+def _told(found: Membership, verdict: str, wrong: bool, *, plot: Path | None, as_json: bool) -> Membership:
+    if plot is not None:
+        save(found.plot(), plot)
+    if as_json:
+        to_json(found.to_json())
+        return found
+    screen = console()
+    screen.print(plain(verdict), style="red" if wrong else "green")
+    lines = str(found).split("\n")
+    screen.print("\n".join(plain(line) for line in (lines[0].partition(": ")[2], *lines[1:])), markup=False)
+    return found
+
+
+def _rows(data: Path) -> pa.Table:
+    try:
+        if data.suffix.lower() == ".parquet":
+            return pq.read_table(data)
+        if data.suffix.lower() == ".csv":
+            return pa_csv.read_csv(data)
+    except (OSError, pa.ArrowException):
+        raise InvalidParameterError(f"{plain(str(data))} cannot be read.", fix="name a file of rows.") from None
+    raise InvalidParameterError("Rows are read from .parquet or .csv.", fix="write for example people.parquet.")
+
+
+def _told_number(value: float | None) -> str:
+    return "" if value is None else roughly(value)
 
 
 def _runs(finding: Finding, wanted: int) -> str:

@@ -20,6 +20,7 @@ from defocus.cli.options import (
     Format,
     FormatName,
     Groups,
+    Intervals,
     Json,
     LedgerPlace,
     Method,
@@ -86,6 +87,7 @@ def query(
     dataset: Dataset = FILE,
     bounds: Find = None,
     at_most: AtMost = None,
+    intervals: Intervals = False,
     rows: Rows = None,
     groups: Groups = None,
     dialect: Dialect = "duckdb",
@@ -118,6 +120,7 @@ def preview(
     dataset: Dataset = FILE,
     bounds: Find = None,
     at_most: AtMost = None,
+    intervals: Intervals = False,
     rows: Rows = None,
     groups: Groups = None,
     dialect: Dialect = "duckdb",
@@ -292,6 +295,8 @@ class Example(StrEnum):
     TABLE = "table"
     ARRAYS = "arrays"
     IMAGES = "images"
+    TEXTS = "texts"
+    SERVER = "server"
 
 
 @commands.command(epilog="Example: defocus train model.toml --preview")
@@ -301,13 +306,15 @@ def train(
     ] = None,
     *,
     example: Annotated[
-        Example | None, typer.Option(help="Print a file to begin with: for a table, arrays or folders of images.")
+        Example | None,
+        typer.Option(help="Print a file to begin with: for a table, arrays, folders of images or texts, a server."),
     ] = None,
     preview: Annotated[bool, typer.Option("--preview", metavar="", help="Only say what would be done. Free.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", metavar="", help="Show no progress.")] = False,
     force: Annotated[
         bool, typer.Option("--force", metavar="", help="Write over a model that is there already.")
     ] = False,
+    server: Server = None,
     as_json: Json = False,
 ) -> None:
     """Train a model on private data: charged first, then trained, then written and reported."""
@@ -316,15 +323,18 @@ def train(
     if example is not None:
         training.draft(example.value)
         return
-    training.train(config, preview=preview, quiet=quiet, force=force, as_json=as_json)
+    training.train(config, server=server, preview=preview, quiet=quiet, force=force, as_json=as_json)
 
 
 @commands.command(epilog="Example: defocus predict model.json people.csv --out predictions.csv")
 def predict(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What defocus train wrote: a .json or .pt file.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What defocus train wrote: .json or .safetensors.")],
     data: Annotated[
         Path,
-        typer.Argument(metavar="DATA", help="A .csv, .tsv or .parquet table; for networks .npz or a folder of images."),
+        typer.Argument(
+            metavar="DATA",
+            help="A .csv, .tsv or .parquet table; for networks .npz, or a folder of images or texts.",
+        ),
     ],
     *,
     out: Annotated[

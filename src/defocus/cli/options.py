@@ -32,6 +32,7 @@ __all__ = [
     "Format",
     "FormatName",
     "Groups",
+    "Intervals",
     "Json",
     "LedgerPlace",
     "Method",
@@ -121,6 +122,9 @@ Explain = Annotated[bool, typer.Option("--explain", metavar="", help="Explain it
 Find = Annotated[Bounds | None, typer.Option("--bounds", help="Pay for finding bounds that nobody declared.")]
 AtMost = Annotated[
     int | None, typer.Option(help="How many different values one person brings to COUNT(DISTINCT …); found by default.")
+]
+Intervals = Annotated[
+    bool, typer.Option("--intervals", metavar="", help="Give MEDIAN and the like an interval; they err more then.")
 ]
 Dialect = Annotated[str, typer.Option(help="Which SQL it is, such as postgres or spark.")]
 Part = Annotated[

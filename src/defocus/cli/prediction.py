@@ -1,4 +1,4 @@
-"""``defocus predict``: what a trained model says about rows, arrays or images. Nothing is charged."""
+"""``defocus predict``: what a trained model says about rows, arrays, images or texts. Nothing is charged."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -104,7 +104,7 @@ def _of_examples(
     if keep:
         raise InvalidParameterError("Only tables have columns to keep.", fix="leave --keep out.")
     network = restored(model)
-    x, files = inputs(data, network.side, colour=network.colour)
+    x, files = inputs(data, network)
     said = _named(network.chances(x), network.classes, probabilities=probabilities)
     return _joined({} if files is None else {"file": files}, said), {
         "model": f"{network.kind} for {len(network.classes)} classes",

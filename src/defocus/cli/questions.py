@@ -26,7 +26,19 @@ from defocus.tables.dataset_check import ledger_of
 from defocus.tables.dataset_file import read
 from defocus.tables.report import report as write_report
 
-__all__ = ["check_places", "deliver", "export", "preview", "query", "remote_table", "report", "show", "write", "writer"]
+__all__ = [
+    "check_places",
+    "deliver",
+    "elsewhere",
+    "export",
+    "preview",
+    "query",
+    "remote_table",
+    "report",
+    "show",
+    "write",
+    "writer",
+]
 
 
 _FORMATS = {".csv": "to_csv", ".xlsx": "to_excel", ".parquet": "to_parquet", ".json": "to_json"}
@@ -121,7 +133,7 @@ def query(
     check_places(out, plot)
     level = float(probability("confidence", confidence, zero=False, one=False))
     if server is not None:
-        query, price = _remote(server, dataset, **asked)
+        query, price = elsewhere(remote_table(server, dataset), **asked)
         answer = query.release(**price, purpose=purpose, reason=reason, request=request)
     else:
         with progress_shown(None, "opening") as progress, open_table(_file(dataset), progress=progress) as table:
@@ -134,7 +146,7 @@ def query(
 def preview(*, dataset: Path, explain: bool, as_json: bool, server: str | None = None, **asked: Any) -> None:
     """Print what a question would cost and how exact its answer would be. Free."""
     if server is not None:
-        query, price = _remote(server, dataset, **asked)
+        query, price = elsewhere(remote_table(server, dataset), **asked)
         show(query.preview(**price), explain=explain, as_json=as_json)
         return
     with _looked_at(_file(dataset)) as table:
@@ -151,6 +163,7 @@ def _query(
     delta: Number | None,
     bounds: StrEnum | None,
     at_most: int | None,
+    intervals: bool,
     dialect: str,
     part: list[str] | None,
     rows: str | None,
@@ -162,13 +175,12 @@ def _query(
         most: Any = int(rows) if rows is not None and rows.isascii() and rows.isdecimal() and len(rows) < 20 else rows
         about = about.bound(rows=most, groups=groups)
     way = None if bounds is None else bounds.value
-    query = about.sql_query(question, bounds=way, at_most=at_most, dialect=dialect)
+    query = about.sql_query(question, bounds=way, at_most=at_most, intervals=intervals, dialect=dialect)
     return query, {"epsilon": epsilon, "delta": delta}
 
 
-def _remote(
-    server: str,
-    dataset: Path,
+def elsewhere(
+    asked: Any,
     *,
     question: str,
     epsilon: Number,
@@ -176,13 +188,13 @@ def _remote(
     bounds: StrEnum | None,
     **how: Any,
 ) -> tuple[Any, dict[str, Any]]:
-    """The question to a server, and its price."""
-    said = {name: value for name, value in how.items() if value is not None and value != []}
-    if "rows" in said and said["rows"].isdecimal():
+    """The question to a table that is asked elsewhere, on a server or at several sites, and its price."""
+    said = {name: value for name, value in how.items() if value is not None and value is not False and value != []}
+    if "rows" in said and said["rows"].isascii() and said["rows"].isdecimal() and len(said["rows"]) < 20:
         said["rows"] = int(said["rows"])
     if bounds is not None:
         said["bounds"] = bounds.value
-    return remote_table(server, dataset).sql_query(question, **said), {"epsilon": epsilon, "delta": delta}
+    return asked.sql_query(question, **said), {"epsilon": epsilon, "delta": delta}
 
 
 def remote_table(server: str, dataset: Path) -> Any:

@@ -42,6 +42,8 @@ def serve(
     if demo:
         for name, role, link in made_up(app.state.desk):
             screen.print(plain(f"  {role}: {name} signs in once with {link}"), soft_wrap=True)
+        roles = "The analyst asks, the officer approves, the auditor checks, the steward decides about data."
+        screen.print(roles, soft_wrap=True)
     else:
         link = app.state.desk.people.first_link()
         if link is not None:

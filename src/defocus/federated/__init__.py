@@ -5,10 +5,14 @@
 ['Coordinator', 'FederatedQuery', 'Federation', 'Identity']
 """
 
+from defocus.federated.coordinator import Coordinator
 from defocus.federated.federation import FederatedQuery, Federation, federation
+from defocus.federated.identity import Identity
 from defocus.federated.membership import make_identity
-from defocus.federated.secure_aggregation import Coordinator, Identity, Party, SumPlan, secure_sum
+from defocus.federated.party import Party
+from defocus.federated.secure_aggregation import secure_sum
 from defocus.federated.site import serve_site
+from defocus.federated.sum_plan import SumPlan
 
 __all__ = [
     "Coordinator",

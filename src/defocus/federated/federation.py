@@ -26,8 +26,9 @@ from typing import Any, final
 from defocus.answers import Effect, Preview, Released, Rule
 from defocus.answers.rules import rules_of
 from defocus.errors import DefocusError, InvalidParameterError, LedgerError, Number, TooFewPartiesError, count, whole
+from defocus.federated.identity import Identity
 from defocus.federated.lockstep import Hub, Link
-from defocus.federated.secure_aggregation import Identity
+from defocus.federated.sum_plan import counted_shares, too_few
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
 from defocus.release.charge import admitted, spendable
@@ -134,8 +135,8 @@ class FederatedQuery:
 
     @property
     def honest(self) -> int:
-        """How many shares of the noise are counted on: a site that sees the answer knows its own, also by itself."""
-        return len(self.sites) - self.dropouts - max(1, self.colluding)
+        """How many shares of the noise are counted on."""
+        return counted_shares(len(self.sites), self.dropouts, self.colluding)
 
     def preview(self, *, epsilon: Number | None = None, delta: Number | None = None) -> Preview:
         """How exact each column would be, and what it would cost each site. Free: no row is looked at."""
@@ -222,9 +223,7 @@ class FederatedQuery:
         return found
 
     def _too_few(self, refusals: Mapping[str, str]) -> TooFewPartiesError:
-        failed = TooFewPartiesError(len(self.sites) - len(refusals), len(self.sites) - self.dropouts)
-        failed.add_note("\n".join(f"{name}: {why}" for name, why in refusals.items()))
-        return failed
+        return TooFewPartiesError(len(self.sites) - len(refusals), len(self.sites) - self.dropouts, refusals)
 
     @property
     def _words(self) -> str:
@@ -308,7 +307,7 @@ def federation(
     if len({id(table.ledger) for table in sites.values()}) < len(sites):
         raise InvalidParameterError("Two sites have one ledger.", fix="open each site's table with its own ledger.")
     number, gone, bad = len(sites), whole("dropouts", dropouts), whole("colluding", colluding)
-    if number < 2 or number - 1 <= 2 * gone + bad:
+    if number < 2 or too_few(number, gone, bad):
         raise InvalidParameterError(
             f"Of {number} sites, {gone} may drop out and {bad} collude: the rest is too few to agree on who is left.",
             fix="let twice the drop-outs and the colluding sites be less than all others, or add sites.",

@@ -2,6 +2,7 @@
 
 import hashlib
 import threading
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Protocol, final
 
@@ -9,7 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defocus.errors import DefocusError, ProtocolError
-from defocus.federated.secure_aggregation import Coordinator, Identity, Party, SumPlan
+from defocus.federated.coordinator import Coordinator
+from defocus.federated.identity import Identity
+from defocus.federated.party import Party
+from defocus.federated.sum_plan import SumPlan
 from defocus.mechanisms import Gaussian, Laplace
 from defocus.mechanisms.noise_shares import NoiseShare
 
@@ -118,10 +122,17 @@ class Hub:
     turn: threading.Condition = field(default_factory=threading.Condition)
     coordinator: Coordinator | None = None
     session: bytes = b""
+    opening: dict[int, tuple[SumPlan, bytes]] = field(default_factory=dict)
+    """The next sum, as each site that has come to it plans it, with its first message."""
+    refused: dict[int, DefocusError] = field(default_factory=dict)
     replies: dict[int, bytes | NDArray[np.int64]] = field(default_factory=dict)
     failure: DefocusError | None = None
     survivors: frozenset[int] = frozenset()
     """Whose rows are in the last sum."""
+
+    @property
+    def _there(self) -> set[int]:
+        return set(range(1, len(self.parties) + 1)) - self.left
 
     def plan(self, step: int, length: int, seen: bytes) -> SumPlan:
         """What is agreed on for one sum; see :func:`sum_plan`."""
@@ -131,12 +142,13 @@ class Hub:
         """Hand in a message, and wait for what to do next: another message, or the sum."""
         with self.turn:
             if self.coordinator is None or self.coordinator.due is None:
-                self.coordinator, self.session = Coordinator(plan), plan.session
-            if plan.session != self.session:
-                raise ProtocolError("A site computes something else than the others.")
-            self.coordinator.accept(message)
+                self.opening[number] = plan, message
+            else:
+                self._accept(self.coordinator, plan, message)
             self._go_on()
-            self.turn.wait_for(lambda: number in self.replies or self.failure is not None)
+            self.turn.wait_for(lambda: {number} & {*self.replies, *self.refused} or self.failure is not None)
+            if number in self.refused:
+                raise self.refused.pop(number)
             if self.failure is not None:
                 raise ProtocolError(f"There is no sum: {self.failure.what}")
             return self.replies.pop(number)
@@ -147,8 +159,30 @@ class Hub:
             self.left.add(number)
             self._go_on()
 
+    def _accept(self, coordinator: Coordinator, plan: SumPlan, message: bytes) -> None:
+        if plan.session != self.session:
+            raise ProtocolError("It computes something else than the others.")
+        coordinator.accept(message)
+
+    def _begin(self) -> None:
+        """Begin the sum that most of those who are left plan; who plans another one takes part no more."""
+        planned = Counter(plan.session for plan, _ in self.opening.values())
+        self.session = planned.most_common(1)[0][0]
+        plan = next(plan for plan, _ in self.opening.values() if plan.session == self.session)
+        self.coordinator = coordinator = Coordinator(plan)
+        for number, (own, message) in self.opening.items():
+            try:
+                self._accept(coordinator, own, message)
+            except DefocusError as problem:
+                self.refused[number] = problem
+                self.left.add(number)
+        self.opening = {}
+
     def _go_on(self) -> None:
         """End the step when nobody is missing who is still there."""
+        if self.opening and not self._there - self.opening.keys():
+            self._begin()
+            self.turn.notify_all()
         coordinator = self.coordinator
         if coordinator is None or coordinator.due is None or coordinator.missing - self.left:
             return

@@ -25,10 +25,20 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import NameOID
 
 from defocus.errors import InvalidParameterError, Number
-from defocus.federated.secure_aggregation import Identity
+from defocus.federated.identity import Identity
+from defocus.federated.sum_plan import counted_shares, too_few
 from defocus.tables.dataset_file import Section, parse
 
-__all__ = ["Member", "Membership", "SiteSettings", "identity_at", "make_identity", "read_membership", "read_site"]
+__all__ = [
+    "Member",
+    "Membership",
+    "SiteSettings",
+    "check_name",
+    "identity_at",
+    "make_identity",
+    "read_membership",
+    "read_site",
+]
 
 _YEARS = 10
 _PATIENCE = 60
@@ -100,7 +110,7 @@ class Membership:
     @property
     def honest(self) -> int:
         """How many shares of the noise are counted on."""
-        return len(self.sites) - self.dropouts - max(1, self.colluding)
+        return counted_shares(len(self.sites), self.dropouts, self.colluding)
 
 
 def read_membership(path: str | Path) -> Membership:
@@ -121,7 +131,7 @@ def read_membership(path: str | Path) -> Membership:
         float(top.whole("patience") or _PATIENCE),
     )
     keys = {*found.parties, coordinator.public}
-    if len(sites) < 2 or len(sites) - 1 <= 2 * found.dropouts + found.colluding:
+    if len(sites) < 2 or too_few(len(sites), found.dropouts, found.colluding):
         top.refuse(
             "dropouts",
             f"of {len(sites)} sites, {found.dropouts} may drop out and {found.colluding} collude: the rest is too few",
@@ -202,6 +212,14 @@ def read_site(path: str | Path) -> SiteSettings:
     return found
 
 
+def check_name(name: str) -> None:
+    """Refuse what cannot be the name of a site."""
+    if not name.isascii() or not name.replace("-", "").replace("_", "").isalnum() or len(name) > 64:
+        raise InvalidParameterError(
+            f"A site cannot be called {name!r:.80}.", fix="use up to 64 letters, digits, - and _."
+        )
+
+
 def make_identity(name: str, folder: str | Path) -> tuple[Path, Path]:
     """A new key, which only its owner may read, and a certificate of it for all others.
 
@@ -211,11 +229,10 @@ def make_identity(name: str, folder: str | Path) -> tuple[Path, Path]:
     ...     key.name, certificate.name
     ('north.key', 'north.pem')
     """
-    if not name.isascii() or not name.replace("-", "").replace("_", "").isalnum() or len(name) > 64:
-        raise InvalidParameterError(
-            f"A site cannot be called {name!r:.80}.", fix="use up to 64 letters, digits, - and _."
-        )
     home = Path(folder)
+    check_name(name)
+    if not home.is_dir():
+        raise InvalidParameterError(f"There is no folder {str(home)!r:.200}.", fix="make it first.")
     key_file, certificate_file = home / f"{name}.key", home / f"{name}.pem"
     key = Ed25519PrivateKey.generate()
     called = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])

@@ -1,24 +1,28 @@
 """Sites as processes of their own: the coordinator asks them over TLS, and carries what is behind masks."""
 
 import json
+import math
 import socket
 import ssl
 import threading
+import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self, final
 
 from defocus.answers import Effect, Preview, PreviewColumn, Released, Rule
 from defocus.answers.rules import rules_of
+from defocus.answers.tables import line
 from defocus.errors import DefocusError, InvalidParameterError, Number, ProtocolError, TooFewPartiesError
 from defocus.federated.lockstep import Hub, after
 from defocus.federated.membership import Member, Membership, identity_at, read_membership
-from defocus.federated.site import asking, question_name
-from defocus.federated.transport import CONTROL, Channel, Frame, context, decoded
+from defocus.federated.site import FACTS, asking, question_name
+from defocus.federated.transport import CONTROL, Channel, Frame, context, decoded, encoded
 from defocus.ledger import Receipt
 from defocus.privacy.wire import from_wire
+from defocus.release.charge import spendable
 from defocus.tables.aggregates import Aggregate
 from defocus.tables.answers import from_record
 from defocus.tables.table_questions import spelled, written
@@ -28,6 +32,10 @@ __all__ = ["RemoteFederation", "RemoteGroups", "RemoteQuestion", "remote_federat
 _LONGEST = 1 << 24
 """So many integers a sum may be over."""
 _ANSWER = 64 << 20
+_ANEW = 1.0
+"""Seconds in which a site is asked anew, should its connection be lost: strangers may crowd its door."""
+_TIMES = (9, 10)
+"""What OpenSSL calls a certificate of the future, and one that is too old."""
 _STEPS = {"where", "derive", "part", "bound", "per_person"}
 
 
@@ -70,7 +78,7 @@ class RemoteFederation:
 
     def agg(self, **aggregates: Aggregate) -> "RemoteQuestion":
         """What is asked of all rows together."""
-        said = {name: spelled(aggregate) for name, aggregate in aggregates.items()}
+        said = [{"name": name, **spelled(aggregate)} for name, aggregate in aggregates.items()]
         return self._asked({"steps": [list(step) for step in self.steps], "aggregates": said})
 
     def sql_query(self, text: str, **how: Any) -> "RemoteQuestion":
@@ -83,8 +91,19 @@ class RemoteFederation:
         """The answer of all sites to a SELECT."""
         return self.sql_query(text).release(epsilon=epsilon, delta=delta, **more)
 
+    def budgets(self) -> dict[str, str]:
+        """What each site says was spent and is left there, or why it does not say so. Free.
+
+        A site tells its coordinator no more than previews of dearer and dearer questions would.
+        """
+        full = asking(self.membership, "status", {})
+        ask = {name: full[name] for name in ("do", "defocus", "federation")}
+        with _Round(self.membership, self.key) as asked:
+            asked.offers(ask)
+            return asked.statuses()
+
     def _asked(self, question: Mapping[str, Any]) -> "RemoteQuestion":
-        return RemoteQuestion(self.membership, self.key, json.loads(json.dumps(question)))
+        return RemoteQuestion(self.membership, self.key, _sent(question))
 
 
 @final
@@ -110,14 +129,16 @@ class RemoteQuestion:
 
     def preview(self, *, epsilon: Number, delta: Number | None = None) -> Preview:
         """How exact each column would be, and what it would cost each site. Free."""
-        ask = asking(self.membership, "preview", self.question, epsilon=written(epsilon), delta=written(delta))
+        price = _price(epsilon, delta)
+        ask = asking(self.membership, "preview", self.question, **price)
         with _Round(self.membership, self.key) as asked:
             asked.offers(ask)
             offer = asked.agreed()
-        try:
-            return replace(_preview(offer["preview"]), rules=rules_of((*offer["preview"]["rules"], self._words)))
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError):
-            raise ProtocolError("What the sites foresee is no preview.") from None
+        seen = offer["preview"]
+        shown: Preview = _understood(
+            "a preview", lambda: replace(_preview(seen), rules=rules_of((*seen["rules"], self._words)))
+        )
+        return shown
 
     def release(
         self,
@@ -132,16 +153,13 @@ class RemoteQuestion:
         A site that refuses, fails or is gone takes no part, and the answer says so. If fewer are left than the
         federation file says, there is no answer; before that is known to be possible, nobody is charged.
         """
-        price = {"epsilon": written(epsilon), "delta": written(delta), "purpose": purpose, "who": who}
-        ask = asking(self.membership, "ask", self.question, **price)
+        price = {**_price(epsilon, delta), "purpose": purpose, "who": who}
+        ask = _sent(asking(self.membership, "ask", self.question, **price))
         with _Round(self.membership, self.key) as asked:
             asked.offers(ask)
             offer = asked.agreed()
             record, receipt = asked.answer(ask, offer["facts"])
-            try:
-                answer = from_record(record, Receipt.read(receipt))
-            except (KeyError, TypeError, ValueError, AttributeError, IndexError):
-                raise ProtocolError("What the sites say is no answer.") from None
+            answer: Released = _understood("an answer", lambda: from_record(record, Receipt.read(receipt)))
             rules = [*answer.rules, self._words, *asked.told()]
         return replace(answer, rules=rules_of(rules))
 
@@ -153,6 +171,22 @@ class RemoteQuestion:
         return f"{len(known.sites)} sites answer together, of which {gone}; each person is known at {where}"
 
 
+def _price(epsilon: Number, delta: Number | None) -> dict[str, Any]:
+    """The price as it is sent, checked here already."""
+    spendable(epsilon, delta)
+    return {"epsilon": written(epsilon), "delta": written(delta)}
+
+
+def _sent(said: Mapping[str, Any]) -> dict[str, Any]:
+    """What the sites will read."""
+    try:
+        return decoded(encoded(said))
+    except (TypeError, ValueError, ProtocolError):
+        raise InvalidParameterError(
+            "The question holds what cannot be sent.", fix="ask with text, lists, and numbers that are finite."
+        ) from None
+
+
 def _preview(said: Mapping[str, Any]) -> Preview:
     columns = tuple(
         PreviewColumn(
@@ -160,12 +194,17 @@ def _preview(said: Mapping[str, Any]) -> Preview:
             one["how"],
             one["error"],
             one["interval"],
-            tuple((size["rows"], size["error"], size["interval"]) for size in one["by_size"]),
+            tuple((size["rows"], _number(size["error"]), _number(size["interval"])) for size in one["by_size"]),
             one["rank"],
         )
         for one in said["columns"]
     )
     return Preview(columns, said["question"], from_wire(said["event"]), foretold=tuple(said["foretold"]))
+
+
+def _number(said: float | None) -> float:
+    """A number of a preview, where null stands for one that is not known."""
+    return math.nan if said is None else float(said)
 
 
 class _Round:
@@ -177,6 +216,7 @@ class _Round:
         self._channels: dict[int, Channel] = {}
         self._offers: dict[int, dict[str, Any]] = {}
         self._refusals: dict[int, str] = {}
+        self._statuses: dict[int, str] = {}
         self._done: dict[int, tuple[Any, Any]] = {}
         self._hub: Hub | None = None
 
@@ -198,33 +238,60 @@ class _Round:
         """Ask all sites; those that are not there, or refuse, are remembered with the reason."""
 
         def one(number: int) -> None:
-            site = self._membership.sites[number - 1]
             try:
-                self._channels[number] = channel = self._connected(site)
-                channel.say(ask)
-                said = channel.hear()
-                if said.get("do") == "refused":
-                    self._refusals[number] = str(said.get("why"))[:400]
-                elif _is_offer(said):
-                    self._offers[number] = said
-                else:
-                    self._refusals[number] = "what it says is no offer"
+                said = self._heard(number, ask)
             except DefocusError as problem:
                 self._refusals[number] = problem.what
             except OSError as problem:
                 self._refusals[number] = f"it cannot be reached: {type(problem).__name__}"
+            else:
+                if said.get("do") == "refused":
+                    self._refusals[number] = _told(said.get("why"))
+                elif said.get("do") == ask["do"] == "status":
+                    self._statuses[number] = _told(said.get("budget"))
+                elif _is_offer(said) and ask["do"] != "status":
+                    self._offers[number] = said
+                else:
+                    self._refusals[number] = "what it says is no offer"
 
         self._each(range(1, len(self._membership.sites) + 1), one)
+
+    def _heard(self, number: int, ask: Mapping[str, Any]) -> dict[str, Any]:
+        """What a site says to a question. For a moment it is asked anew, should the connection be lost."""
+        site, until = self._membership.sites[number - 1], time.monotonic() + _ANEW
+        while True:
+            try:
+                self._channels[number] = channel = self._connected(site)
+                channel.say(ask)
+                return channel.hear()
+            except ConnectionRefusedError:
+                raise
+            except (DefocusError, OSError):
+                if number in self._channels:
+                    self._channels.pop(number).close()
+                if time.monotonic() > until:
+                    raise
+                time.sleep(_ANEW / 10)
 
     def _connected(self, site: Member) -> Channel:
         patience = self._membership.patience
         plain = socket.create_connection((site.host, site.port), timeout=min(10, patience))
         try:
             secured = self._tls.wrap_socket(plain)
-        except (OSError, ssl.SSLError):
+        except ssl.SSLCertVerificationError as problem:
             plain.close()
+            if problem.verify_code in _TIMES:
+                raise ProtocolError("Its certificate is not valid now: it is too old, or a clock is wrong.") from None
             raise ProtocolError("It shows no certificate of this federation.") from None
+        except OSError:
+            plain.close()
+            raise ProtocolError("It did not say who it is.") from None
         return Channel(secured, site, patience)
+
+    def statuses(self) -> dict[str, str]:
+        """What each site said of its budget, or why it said nothing."""
+        said = {**self._refusals, **self._statuses}
+        return {site.name: said[number] for number, site in enumerate(self._membership.sites, 1)}
 
     def agreed(self) -> dict[str, Any]:
         """What most sites offer alike; the others are left out, by what differs. Refused if too few are left."""
@@ -269,10 +336,18 @@ class _Round:
         self._each(sorted(self._offers), one)
         if not self._done:
             raise self._too_few(len(self._done), len(known.sites) - known.dropouts)
-        records = Counter(json.dumps(record, sort_keys=True) for record, _ in self._done.values())
-        most = records.most_common(1)[0][0]
-        kept = [done for _, done in sorted(self._done.items()) if json.dumps(done[0], sort_keys=True) == most]
-        return kept[0]
+        return self._agreed_answer()
+
+    def _agreed_answer(self) -> tuple[Any, Any]:
+        """The answer that most sites say; those that say another one are named."""
+        said = {number: encoded({"said": record}) for number, (record, _) in sorted(self._done.items())}
+        most, times = Counter(said.values()).most_common(1)[0]
+        if 2 * times <= len(said):
+            raise ProtocolError("The sites say different answers, and no answer is that of most.")
+        for number, spelt in said.items():
+            if spelt != most:
+                self._refusals[number] = "its answer is another one than that of most sites"
+        return next(self._done[number] for number, spelt in said.items() if spelt == most)
 
     def _carried(self, number: int, hub: Hub) -> None:
         """Carry messages of one site until it is done."""
@@ -285,15 +360,15 @@ class _Round:
             if kind is Frame.CONTROL:
                 self._ended(number, body)
                 return
-            if kind is Frame.LENGTH:
+            if (kind is Frame.LENGTH) is not (plan is None):
+                raise ProtocolError("A message came that is not due.")
+            if plan is None:
                 length = int.from_bytes(body)
                 if len(body) != 8 or not 0 < length <= _LONGEST:
                     raise ProtocolError("It announces a vector of a length that is out of range.")
                 step += 1
                 plan = hub.plan(step, length, seen)
                 continue
-            if plan is None:
-                raise ProtocolError("A message came that is not due.")
             reply = hub.exchange(number, plan, body)
             if isinstance(reply, bytes):
                 channel.send(Frame.SUM, reply)
@@ -306,7 +381,7 @@ class _Round:
         if said.get("do") == "done" and set(said) == {"do", "answer", "receipt"}:
             self._done[number] = said["answer"], said["receipt"]
         else:
-            raise ProtocolError(str(said.get("why"))[:400])
+            raise ProtocolError(_told(said.get("why")))
 
     def told(self) -> list[Rule]:
         """What an answer says about sites that took no part to the end."""
@@ -319,10 +394,23 @@ class _Round:
         return found
 
     def _too_few(self, left: int, needed: int) -> TooFewPartiesError:
-        failed = TooFewPartiesError(left, needed)
         names = [site.name for site in self._membership.sites]
-        failed.add_note("\n".join(f"{names[number - 1]}: {why}" for number, why in sorted(self._refusals.items())))
-        return failed
+        return TooFewPartiesError(left, needed, {names[n - 1]: why for n, why in sorted(self._refusals.items())})
+
+
+def _understood(what: str, read: Callable[[], Any]) -> Any:
+    """What sites say, if it can be shown."""
+    try:
+        made = read()
+        str(made)
+    except Exception:  # noqa: BLE001  # whatever it is, they said it
+        raise ProtocolError(f"What the sites say is not {what}.") from None
+    return made
+
+
+def _told(why: object) -> str:
+    """A reason as a site gives it: one short line, which acts on no terminal."""
+    return line(str(why))[:400] if isinstance(why, str) and why.strip() else "it gives no reason"
 
 
 def _is_offer(said: Mapping[str, Any]) -> bool:
@@ -330,4 +418,4 @@ def _is_offer(said: Mapping[str, Any]) -> bool:
         return False
     nonce, facts = said["nonce"], said["facts"]
     good = isinstance(nonce, str) and len(nonce) == 64 and isinstance(facts, dict) and isinstance(said["preview"], dict)
-    return good and all(isinstance(value, str) for value in facts.values())
+    return good and set(facts) == FACTS and all(isinstance(value, str) for value in facts.values())

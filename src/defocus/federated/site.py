@@ -16,8 +16,8 @@ import contextlib
 import hashlib
 import secrets
 import socket
-import ssl
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -31,7 +31,7 @@ from defocus import tables
 from defocus.errors import DefocusError, InvalidParameterError, ProtocolError
 from defocus.federated.lockstep import Link, sum_plan
 from defocus.federated.membership import Membership, SiteSettings, identity_at, read_site
-from defocus.federated.secure_aggregation import SumPlan
+from defocus.federated.sum_plan import SumPlan
 from defocus.federated.transport import CONTROL, Channel, Frame, context, encoded
 from defocus.privacy.wire import to_wire
 from defocus.release.charge import admitted, spendable
@@ -42,12 +42,17 @@ from defocus.tables.query import Query
 from defocus.tables.sql.query import SqlQuery
 from defocus.tables.table_questions import lowered, number_of
 
-__all__ = ["Site", "asking", "question_name", "serve_site"]
+__all__ = ["FACTS", "Site", "asking", "question_name", "serve_site"]
 
-_ASKED = {"do", "defocus", "federation", "question", "epsilon", "delta", "purpose", "who"}
+_STATUS = {"do", "defocus", "federation"}
+_ASKED = {*_STATUS, "question", "epsilon", "delta", "purpose", "who"}
+FACTS = {"question", "rules", "noise", "groups", "columns"}
+"""In what the plans of sites are compared."""
 _NONCE = 32
-_WAITING = 8
-"""How many connections are open at once."""
+_STRANGERS, _KNOWN = 64, 8
+"""How many connections may be open at once: of those who have not shown a certificate, and of the coordinator."""
+_SHOWN_WITHIN = 10
+"""Seconds in which a certificate is to be shown."""
 
 
 def asking(membership: Membership, do: str, question: Mapping[str, Any], **price: Any) -> dict[str, Any]:
@@ -86,7 +91,7 @@ def serve_site(path: str | Path) -> None:
     settings = read_site(path)
     with tables.open(read(settings.dataset)) as table:
         site = Site(settings, table)
-        print(f"listening on {settings.host}:{settings.port} as {settings.own.name}", flush=True)  # noqa: T201
+        print(f"listening on {settings.host}:{settings.port} as {settings.own.name}\n", end="", flush=True)  # noqa: T201
         site.serve()
 
 
@@ -104,44 +109,66 @@ class Site:
         self._identity = identity_at(settings.key)
         self._tls = context(settings.key, settings.own, [settings.membership.coordinator], server=True)
         self._busy = threading.Lock()
-        self._open = threading.BoundedSemaphore(_WAITING)
+        self._strangers: dict[socket.socket, None] = {}
+        self._turn = threading.Lock()
+        self._known = threading.BoundedSemaphore(_KNOWN)
         self._listening = socket.create_server(
             (settings.host, settings.port), family=socket.AF_INET6 if ":" in settings.host else socket.AF_INET
         )
 
     def serve(self) -> None:
         """Answer until the site is closed."""
-        while True:
+        while self._listening.fileno() >= 0:
             try:
                 connected, _ = self._listening.accept()
-            except OSError:
-                return
-            if self._open.acquire(blocking=False):
-                threading.Thread(target=self._heard, args=(connected,), daemon=True).start()
-            else:
-                connected.close()
+            except OSError:  # it is closed; or a connection was gone before it was taken, or there are too many
+                time.sleep(0.01)
+                continue
+            with self._turn:
+                if len(self._strangers) >= _STRANGERS:  # the one that has waited longest makes room for this one
+                    _shut(next(iter(self._strangers)))
+                    del self._strangers[next(iter(self._strangers))]
+                self._strangers[connected] = None
+            threading.Thread(target=self._heard, args=(connected,), daemon=True).start()
 
     def close(self) -> None:
         """Listen no more."""
-        with contextlib.suppress(OSError):
-            self._listening.shutdown(socket.SHUT_RDWR)
+        _shut(self._listening)
         self._listening.close()
 
     def _heard(self, connected: socket.socket) -> None:
         try:
-            connected.settimeout(10)
-            with self._tls.wrap_socket(connected, server_side=True) as secured:
+            connected.settimeout(_SHOWN_WITHIN)
+            plain = connected.dup()  # who makes room for another is shut by the first name of it
+            with self._tls.wrap_socket(plain, server_side=True) as secured:
                 membership = self._settings.membership
                 # The coordinator answers when the slowest site has spoken, for which it waits that long.
-                self._answer(Channel(secured, membership.coordinator, 2 * membership.patience + 5))
-        except (OSError, ssl.SSLError, DefocusError):
-            pass  # the other side is gone, or is nobody we know; nothing was promised to it
+                channel = Channel(secured, membership.coordinator, 2 * membership.patience + 5)
+                self._no_stranger(connected)
+                if self._known.acquire(blocking=False):
+                    try:
+                        self._answer(channel)
+                    finally:
+                        self._known.release()
+        except Exception:  # noqa: BLE001  # the other side is gone, or is nobody we know; nothing was promised to it
+            return
         finally:
+            self._no_stranger(connected)
             connected.close()
-            self._open.release()
+
+    def _no_stranger(self, connected: socket.socket) -> None:
+        with self._turn:
+            self._strangers.pop(connected, None)
 
     def _answer(self, channel: Channel) -> None:
         ask = channel.hear()
+        if ask.get("do") == "status":
+            try:
+                self._check_same(ask, _STATUS)
+                channel.say({"do": "status", "budget": self._table.ledger.words()})
+            except DefocusError as problem:
+                channel.say({"do": "refused", "why": problem.what})
+            return
         if not self._busy.acquire(blocking=False):
             channel.say({"do": "refused", "why": "it is answering another question"})
             return
@@ -158,15 +185,21 @@ class Site:
         finally:
             self._busy.release()
 
-    def _checked(self, ask: Mapping[str, Any]) -> tuple[Any, Link, dict[str, str], dict[str, Any]]:
-        """This site's own plan of what is asked, or why it refuses."""
-        membership, settings = self._settings.membership, self._settings
-        if set(ask) != _ASKED or ask["do"] not in {"ask", "preview"} or not isinstance(ask["question"], dict):
+    def _check_same(self, ask: Mapping[str, Any], parts: set[str]) -> None:
+        """Refuse a question with other parts, from another version or federation."""
+        if set(ask) != parts:
             raise ProtocolError("A message is no question of a federation.")
         if ask["defocus"] != version("defocus"):
             raise ProtocolError(f"It runs Defocus {version('defocus')}, and the coordinator another version.")
-        if ask["federation"] != membership.digest:
+        if ask["federation"] != self._settings.membership.digest:
             raise ProtocolError("Its federation file is not that of the coordinator.")
+
+    def _checked(self, ask: Mapping[str, Any]) -> tuple[Any, Link, dict[str, str], dict[str, Any]]:
+        """This site's own plan of what is asked, or why it refuses."""
+        membership, settings = self._settings.membership, self._settings
+        self._check_same(ask, _ASKED)
+        if ask["do"] not in {"ask", "preview"} or not isinstance(ask["question"], dict):
+            raise ProtocolError("A message is no question of a federation.")
         for name in ("purpose", "who"):
             if ask[name] is not None and (not isinstance(ask[name], str) or len(ask[name]) > 400):
                 raise ProtocolError(f"The {name} of a question is not a short text.")
@@ -241,6 +274,12 @@ class Site:
         if sum(map(bool, nonces)) < len(nonces) - membership.dropouts:
             raise ProtocolError("Too few sites take part.")
         return nonces
+
+
+def _shut(connected: socket.socket) -> None:
+    """Whoever waits for it is told, in any thread."""
+    with contextlib.suppress(OSError):
+        connected.shutdown(socket.SHUT_RDWR)
 
 
 @final

@@ -9,7 +9,7 @@ import json
 import socket
 import ssl
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, final
@@ -62,11 +62,10 @@ class Channel:
 
     def send(self, kind: Frame, body: bytes) -> None:
         """Send one frame."""
-        self._socket.settimeout(self._patience)
-        try:
-            self._socket.sendall(bytes([kind]) + len(body).to_bytes(4) + body)
-        except OSError:
-            raise ProtocolError("The connection is lost.") from None
+        deadline = time.monotonic() + self._patience
+        left = memoryview(bytes([kind]) + len(body).to_bytes(4) + body)
+        while left:  # sendall would wait anew after each part that the other side takes
+            left = left[self._waited(deadline, self._socket.send, left) :]
 
     def say(self, said: Mapping[str, Any]) -> None:
         """Send JSON."""
@@ -91,20 +90,30 @@ class Channel:
     def _exactly(self, length: int, deadline: float) -> bytes:
         found = bytearray()
         while len(found) < length:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise ProtocolError("No whole message came in time.")
-            self._socket.settimeout(left)
-            try:
-                part = self._socket.recv(min(length - len(found), 1 << 20))
-            except TimeoutError:
-                raise ProtocolError("No whole message came in time.") from None
-            except OSError:
-                part = b""
+            part = self._waited(deadline, self._socket.recv, min(length - len(found), 1 << 20))
             if not part:
                 raise ProtocolError("The connection is lost.")
             found += part
         return bytes(found)
+
+    def _waited(self, deadline: float, do: Callable[..., Any], given: Any) -> Any:
+        """What a call of the socket gives until then."""
+        left = deadline - time.monotonic()
+        try:
+            if left > 0:
+                self._socket.settimeout(left)
+                return do(given)
+        except TimeoutError:
+            pass
+        except (ssl.SSLEOFError, ssl.SSLZeroReturnError):
+            raise ProtocolError("The connection is lost.") from None
+        except ssl.SSLError:
+            raise ProtocolError(
+                "It broke off: it may have other certificates in its federation file, or its clock may be wrong."
+            ) from None
+        except OSError:
+            raise ProtocolError("The connection is lost.") from None
+        raise ProtocolError("No whole message came or went in time.")
 
     def close(self) -> None:
         """End the connection; whoever waits for it is told."""
@@ -115,11 +124,11 @@ class Channel:
 
 def encoded(said: Mapping[str, Any]) -> bytes:
     """JSON in one spelling."""
-    return json.dumps(said, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+    return json.dumps(said, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode()
 
 
 def decoded(body: bytes) -> dict[str, Any]:
-    """What :func:`encoded` wrote, and nothing else: no other spelling, no name twice, no number that is none.
+    """What :func:`encoded` wrote, and nothing else: no other spelling, no name twice, no lone surrogate, no NaN.
 
     >>> decoded(b'{"a":1}')
     {'a': 1}

@@ -12,6 +12,7 @@ from defocus.answers import Answer, Preview, Released
 from defocus.graphs.certificates import Certificate, Entry, Finding
 from defocus.graphs.data import build, build_directed
 from defocus.graphs.graph import DirectedGraph, Graph
+from defocus.graphs.neighbour_sums import neighbour_sums
 from defocus.graphs.network import GraphQuery, Network
 from defocus.graphs.open import open_graph
 from defocus.graphs.public import Public
@@ -41,5 +42,6 @@ __all__ = [
     "Triangles",
     "build",
     "build_directed",
+    "neighbour_sums",
     "open_graph",
 ]

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias, final
 
 import numpy as np
 
-from defocus.answers.columns import Tails, noisy
+from defocus.answers.columns import Tails, brief, noisy
 from defocus.errors import (
     CannotCalibrateError,
     DefocusError,
@@ -209,6 +209,8 @@ class InstanceNoise:
     """What the level is, in words."""
     how: str
     changes: int = 1
+    largest: int | None = None
+    """The largest level that a graph of this size can have."""
 
     @property
     def event(self) -> Event:
@@ -239,7 +241,9 @@ class InstanceNoise:
     def foretold(self) -> tuple[str, ...]:
         """On what guess the foretold error rests."""
         told = "stays private" if self.silent else "is released with noise as well"
-        return (f"{_guess(self.follows, self.mechanism.typical)}; the noise follows the true one, which {told}",)
+        ramp = self.mechanism if isinstance(self.mechanism, Ramp) else None
+        guess = _guess(self.follows, self.mechanism.typical, ramp, self.largest)
+        return (f"{guess}; the noise follows the true one, which {told}",)
 
     def run(self, data: Data, bits: Bits) -> Result:
         """Count, measure the level, add noise."""
@@ -280,6 +284,8 @@ class MeasuredRamp:
     rules: tuple[str, ...] = ()
     confidence: Fraction = Fraction(95, 100)
     changes: int = 1
+    largest: int | None = None
+    """The largest level that a graph of this size can have."""
 
     @property
     def event(self) -> Event:
@@ -299,7 +305,8 @@ class MeasuredRamp:
     @property
     def foretold(self) -> tuple[str, ...]:
         """On what guess the foretold error rests."""
-        return (f"{_guess(self.follows, self.ramp.typical)}; the interval of the answer will rest on no guess",)
+        guess = _guess(self.follows, self.ramp.typical, self.ramp, self.largest)
+        return (f"{guess}; the interval of the answer will rest on no guess",)
 
     @property
     def _margin(self) -> int:
@@ -327,8 +334,13 @@ class MeasuredRamp:
         return Result((column,), notes=(f"with {sure:g} % probability, {self.follows} is at most {bound}",))
 
 
-def _guess(follows: str, typical: int) -> str:
-    return f"the error rests on a guess: {follows} is taken to be {typical}"
+def _guess(follows: str, typical: int, ramp: Ramp | None, largest: int | None) -> str:
+    said = f"the error rests on a guess: {follows} is taken to be {typical}"
+    if ramp is None or largest is None or largest <= typical:
+        return said
+    doubled, most = min(2 * typical, largest), ramp.error_at(largest)
+    grown = f"at {doubled} it is {brief(ramp.error_at(doubled) / ramp.error)} times as large"
+    return f"{said}; {grown}, and at {largest}, the most on any graph of this size, it is {brief(most)}"
 
 
 def _unsaid(follows: str) -> str:
@@ -380,9 +392,10 @@ def instance_noises(
     changes, whole = public.changes, Fraction(budget.epsilon or 0)
     epsilon: Any = budget.epsilon if changes == 1 else whole / changes
     usual = min(cap, max(1, math.floor(factor * typical**power)))
+    largest = math.ceil(float(cap / Fraction(factor)) ** (1 / power))
 
     def made(name: str, mechanism: Any, measured: Measured, how: str) -> Callable[[], Method]:
-        return lambda: InstanceNoise(name, title, mechanism(), measured, follows, how, changes)
+        return lambda: InstanceNoise(name, title, mechanism(), measured, follows, how, changes, largest)
 
     ways = [
         made(
@@ -400,6 +413,7 @@ def instance_noises(
             level,
             follows,
             changes=changes,
+            largest=largest,
         )
     )
     if local:

@@ -205,19 +205,22 @@ _EARLIER = dict.fromkeys(
 """Words of rules in records that do not say what a rule does."""
 
 
-def capped(most: int, what: str) -> Rule:
-    """A cap on what counts at a node."""
-    return Rule(f"at each node, at most {most} of its {what} count", Effect.CUT)
+def capped(most: int, what: str, *, declared: bool = False) -> Rule:
+    """A cap on what counts at a node: no count is too large; where the cap is ``declared``, none is too small."""
+    effect = Effect.TOLD if declared else Effect.OPEN
+    return Rule(f"at each node, at most {most} of its {what} count{', as declared' if declared else ''}", effect)
 
 
 def cap_found(what: str) -> Rule:
     """The same, where the cap is found."""
-    return Rule(f"{what} count up to a cap at each node, which is found; what is beyond it is lost", Effect.CUT)
+    return Rule(f"{what} count up to a cap at each node, which is found; what is beyond it is lost", Effect.OPEN)
 
 
-def projected(most: object) -> Rule:
-    """Edges beyond a largest degree."""
-    return Rule(f"edges are left out where a node would have more than {most}", Effect.CUT)
+def projected(most: object, *, declared: bool = False) -> Rule:
+    """Edges beyond a largest degree: numbers move up and down, by how much stays private."""
+    if declared:
+        return Rule(f"no node has more than {most} edges, as declared; more are left out", Effect.TOLD)
+    return Rule(f"edges are left out where a node would have more than {most}, so there is no interval", Effect.CUT)
 
 
 def answered(result: object, question: str, receipt: Receipt, rules: Sequence[str], **more: Any) -> Released:

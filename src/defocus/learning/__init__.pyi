@@ -1,3 +1,5 @@
+from defocus.learning.adapters import adapt as adapt
+from defocus.learning.adapters import merge as merge
 from defocus.learning.clipping import AdaptiveClipping as AdaptiveClipping
 from defocus.learning.clipping import AutomaticClipping as AutomaticClipping
 from defocus.learning.clipping import FixedClipping as FixedClipping
@@ -24,3 +26,5 @@ from defocus.learning.result import TrainingResult as TrainingResult
 from defocus.learning.suggestions import Suggestion as Suggestion
 from defocus.learning.suggestions import suggest as suggest
 from defocus.learning.trainer import Trainer as Trainer
+from defocus.learning.weights import load_weights as load_weights
+from defocus.learning.weights import save_weights as save_weights

@@ -157,6 +157,10 @@ class Strategy:
         """What noise is correlated over."""
         return f"{len(self.column)} steps"
 
+    def first(self, steps: int) -> _Floats:
+        """The first column of the matrix for so many steps."""
+        return np.pad(np.array(self.column[:steps]), (0, max(0, steps - len(self.column))))
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -174,6 +178,10 @@ class BufferedStrategy:
     def words(self) -> str:
         """What noise is correlated over."""
         return f"the whole run by {len(self.weights)} buffers"
+
+    def first(self, steps: int) -> _Floats:
+        """The first column of the matrix for so many steps."""
+        return _column(np.array(self.weights), np.array(self.decays), steps)
 
 
 @overload

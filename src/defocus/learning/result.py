@@ -20,6 +20,7 @@ from defocus.noise.ranges import Integers
 from defocus.privacy.events import Approximate
 from defocus.privacy.expressions import unparse
 from defocus.privacy.html import html_facts
+from defocus.privacy.one_run import OneRun
 
 __all__ = ["Progress", "Sample", "Silent", "TrainingResult", "explained"]
 
@@ -32,10 +33,10 @@ class Sample:
     knows its batch by identity.
     """
 
-    __slots__ = ("_data", "_owners", "step", "units")
+    __slots__ = ("_data", "_owners", "canaries", "step", "units")
 
-    def __init__(self, step: int, units: Integers, data: Examples, owned: Units) -> None:
-        self.step, self.units, self._data, self._owners = step, units, data, owned
+    def __init__(self, step: int, units: Integers, canaries: Integers, data: Examples, owned: Units) -> None:
+        self.step, self.units, self.canaries, self._data, self._owners = step, units, canaries, data, owned
 
     def __repr__(self) -> str:
         return f"Sample(step={self.step})"
@@ -79,6 +80,8 @@ class TrainingResult:
     """How many batches were drawn and passed over without a step."""
     scratch: bool = False
     """Whether the data was said to be public or made up, so that nobody is protected and nothing was charged."""
+    audit: OneRun | None = None
+    """What the canaries of ``audit=`` show: a lower bound on epsilon, at 95 % confidence."""
 
     @property
     def facts(self) -> dict[str, str]:
@@ -92,6 +95,8 @@ class TrainingResult:
         }
         if self.metrics is not None and str(self.metrics):
             facts["at the end"] = self.metrics.words()
+        if self.audit is not None:
+            facts["audit"] = str(self.audit)
         if self.scratch:
             facts["protected"] = f"nobody: a scratch run. With private data: {facts['protected']}"
         elif self.receipt is not None:
@@ -160,6 +165,7 @@ def explained(
             _noise(plan, stepper),
             _seen(plan, stepper),
             f"Gradients: {' '.join(ways.splitlines())}",
+            *(() if stepper.canaries is None else (f"Audit: {stepper.canaries.cost()}",)),
             _charge(plan, receipt, prospect),
             _UNPROMISED,
         ]

@@ -2,9 +2,8 @@
 
 Files that a run can go on from, bit for bit: tensors and JSON, and nothing that could run code.
 
-The layout is that of safetensors: eight bytes with the length of a header, the header in JSON with the type, shape and
-place of every tensor, then the raw tensors. The header's ``__metadata__`` holds everything else as JSON text, and a
-SHA-256 digest of all the rest.
+The layout is that of safetensors (:mod:`defocus.learning.tensor_files`). The header's ``__metadata__`` holds everything
+that is no tensor as JSON text, and a SHA-256 digest of all the rest.
 
 A checkpoint is *secret*. It holds the key of the run, from which sampling and noise follow: who has it can take the
 noise off everything that the run released. Its file is readable by its owner only (mode 0600); delete it when the run
@@ -45,6 +44,7 @@ from defocus.learning.accountant import Plan
 from defocus.learning.noise import KEY_BYTES, Correlated, derive
 from defocus.learning.run_log import BEFORE_THE_END, Log, Mark, cut_off, end_of
 from defocus.learning.step import Stepper
+from defocus.learning.tensor_files import framed, is_kept, laid_out, taken_apart, tensor_at
 from defocus.ledger import Ledger, Receipt
 from defocus.ledger.entries import Entry, canonical
 from defocus.ledger.lock import sync_directory
@@ -69,20 +69,6 @@ __all__ = [
 
 
 _FORMAT = "defocus training run 1"
-_LONGEST_HEADER = 100 << 20
-_DTYPES: dict[str, torch.dtype] = {
-    "F64": torch.float64,
-    "F32": torch.float32,
-    "F16": torch.float16,
-    "BF16": torch.bfloat16,
-    "I64": torch.int64,
-    "I32": torch.int32,
-    "I16": torch.int16,
-    "I8": torch.int8,
-    "U8": torch.uint8,
-    "BOOL": torch.bool,
-}
-_NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
 
 def check_place(path: str | Path) -> None:
@@ -103,47 +89,30 @@ def save(path: str | Path, content: dict[str, Any]) -> None:
     """Put a tree of numbers, texts, lists, mappings and tensors into a file, whole or not at all."""
     tensors: list[torch.Tensor] = []
     state = json.dumps(tree_out(content, tensors), allow_nan=False)
-    header: dict[str, Any] = {}
-    blocks: list[bytes] = []
-    offset = 0
-    for i, tensor in enumerate(tensors):
-        raw = _raw(tensor)
-        header[str(i)] = {
-            "dtype": _NAMES[tensor.dtype],
-            "shape": list(tensor.shape),
-            "data_offsets": [offset, offset + len(raw)],
-        }
-        blocks.append(raw)
-        offset += len(raw)
+    header, blocks = laid_out({str(i): tensor for i, tensor in enumerate(tensors)})
     digest = hashlib.sha256(_vouched(state, header))
     for block in blocks:
         digest.update(block)
     header["__metadata__"] = {"format": _FORMAT, "state": state, "digest": digest.hexdigest()}
-    text = json.dumps(header, allow_nan=False).encode()
-    text += b" " * (-len(text) % 8)
-    _write(Path(path), [struct.pack("<Q", len(text)), text, *blocks])
+    _write(Path(path), framed(header, blocks))
 
 
 def load(path: str | Path) -> dict[str, Any]:
     """The tree that :func:`save` put there; a file that is damaged or something else is refused."""
     try:
-        raw = Path(path).read_bytes()
-    except OSError as error:
-        raise _unreadable(path, error) from None
-    try:
-        return _read(raw)
+        return _read(path)
     except DefocusError:
         raise
+    except OSError as error:
+        raise _unreadable(path, error) from None
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError, RecursionError, struct.error):
         raise _damaged(path) from None
 
 
 def key_in(path: str | Path) -> bytes:
-    """The key of the run that wrote a checkpoint, read off its beginning; nothing is vouched for."""
+    """The key of the run that wrote a checkpoint, read off its header; nothing is vouched for."""
     try:
-        with Path(path).open("rb") as file:
-            (length,) = struct.unpack("<Q", file.read(8))
-            header = json.loads(file.read(min(length, _LONGEST_HEADER)))
+        header, _ = taken_apart(path)
         entries = dict(json.loads(header["__metadata__"]["state"])["map"])
         return bytes.fromhex(entries["key"]["bytes"])
     except OSError as error:
@@ -164,7 +133,7 @@ def tree_out(value: Any, tensors: list[torch.Tensor]) -> Any:  # noqa: PLR0911 -
         return value if math.isfinite(value) else {"float": repr(value)}
     if isinstance(value, bytes):
         return {"bytes": value.hex()}
-    if isinstance(value, torch.Tensor) and value.dtype in _NAMES:
+    if is_kept(value):
         tensors.append(value.detach())
         return {"tensor": len(tensors) - 1}
     if isinstance(value, list):
@@ -199,22 +168,18 @@ def tree_in(value: Any, tensors: list[torch.Tensor]) -> Any:  # noqa: PLR0911 --
     raise ValueError(kind)
 
 
-def _read(raw: bytes) -> dict[str, Any]:
-    (length,) = struct.unpack("<Q", raw[:8])
-    if length > min(_LONGEST_HEADER, len(raw) - 8):
-        raise ValueError(length)
-    header = json.loads(raw[8 : 8 + length])
+def _read(path: str | Path) -> dict[str, Any]:
+    header, body = taken_apart(path)
     told = header.pop("__metadata__")
     if told["format"] != _FORMAT:
         raise CheckpointError(
             "This file is not a checkpoint of a training run of this version.", fix="pass a file that save() wrote."
         )
-    body = memoryview(raw)[8 + length :]
     digest = hashlib.sha256(_vouched(told["state"], header))
-    digest.update(body)
+    digest.update(body.data)
     if digest.hexdigest() != told["digest"]:
         raise ValueError(digest)
-    tensors = [_tensor(header[str(i)], body) for i in range(len(header))]
+    tensors = [tensor_at(header[str(i)], body) for i in range(len(header))]
     state = tree_in(json.loads(told["state"]), tensors)
     if not isinstance(state, dict):
         raise TypeError(state)
@@ -223,18 +188,6 @@ def _read(raw: bytes) -> dict[str, Any]:
 
 def _vouched(state: str, header: dict[str, Any]) -> bytes:
     return json.dumps([_FORMAT, state, header], sort_keys=True).encode() + b"\n"
-
-
-def _raw(tensor: torch.Tensor) -> bytes:
-    flat = tensor.detach().cpu().contiguous().reshape(-1)
-    return bytes(flat.view(torch.uint8).numpy().data)
-
-
-def _tensor(told: dict[str, Any], body: memoryview) -> torch.Tensor:
-    start, end = told["data_offsets"]
-    flat = torch.empty(end - start, dtype=torch.uint8)
-    flat.numpy()[:] = np.array(body[start:end], dtype=np.uint8)
-    return flat.view(_DTYPES[told["dtype"]]).reshape(told["shape"])
 
 
 def _write(path: Path, parts: list[bytes]) -> None:
@@ -300,6 +253,8 @@ def digest_of_run(plan: Plan, stepper: Stepper, optimizer: torch.optim.Optimizer
         sorted(stepper.parameters),
         [type(optimizer).__name__, [len(group["params"]) for group in optimizer.param_groups]],
     ]
+    if stepper.canaries is not None:
+        told.append(["canaries", stepper.canaries.count])
     return hashlib.sha256(canonical(told).encode()).digest()
 
 
@@ -395,6 +350,7 @@ class State:
                 if isinstance(self.stepper.noise, Correlated)
                 else [],
                 "glance": None if glance is None else [glance.noisy, glance.clips, glance.scales],
+                "canaries": None if self.stepper.canaries is None else self.stepper.canaries.state(),
                 "more": more,
                 "tuning": dict(self.stepper.gradients.tuning),
             },
@@ -444,6 +400,8 @@ class State:
             self.stepper.noise.past = {step: [tensor.to(device) for tensor in row] for step, row in kept["noises"]}
         if self.stepper.glance is not None:
             self.stepper.glance.noisy, self.stepper.glance.clips, self.stepper.glance.scales = kept["glance"]
+        if self.stepper.canaries is not None:
+            self.stepper.canaries.load(kept["canaries"])
 
 
 def ended(ledger: Ledger, receipt: Receipt, model: torch.nn.Module) -> None:

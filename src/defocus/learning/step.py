@@ -18,6 +18,7 @@ from torch.nn import Module
 
 from defocus.errors import DefocusError, StepFailedError, UnfitDataError, UnfitModelError
 from defocus.learning.accountant import Plan
+from defocus.learning.canaries import Canaries
 from defocus.learning.clipping import AdaptiveClipping, Clipping, PerLayerClipping
 from defocus.learning.data import Examples, Units, Weights
 from defocus.learning.distributed import Ranks
@@ -33,6 +34,7 @@ from defocus.release.paid_computation import silence
 __all__ = ["Stepper", "withheld"]
 
 
+_NOBODY: Integers = np.zeros(0, np.int64)
 _Seen = tuple[torch.Tensor, torch.Tensor]
 """Losses and norms of examples, for their owner."""
 
@@ -74,29 +76,39 @@ class Stepper:
     clips: tuple[float, ...]
     glance: NoisyMetrics | None
     private: PrivateMetrics | None
+    canaries: Canaries | None = None
 
     @property
     def parameters(self) -> dict[str, torch.nn.Parameter]:
         """The trainable parameters by name."""
         return {name: each for name, each in self.model.named_parameters() if each.requires_grad}
 
-    def make(self, step: int, drawn: Integers, key: bytes, note: Callable[[int, bytes], None]) -> None:
+    def make(
+        self,
+        step: int,
+        drawn: Integers,
+        key: bytes,
+        note: Callable[[int, bytes], None],
+        planted: Integers = _NOBODY,
+    ) -> None:
         """Put the noisy mean gradient of a sample of units into ``grad``, and move the clip if it is adaptive.
 
-        ``note`` is told the digest of the step, and stops it by an error.
+        ``note`` is told the digest of the step, and stops it by an error. ``planted`` are the canaries that were drawn.
 
         Where anything fails, ``grad`` is emptied: sums without noise are left to nobody. Warnings, which may depend on
         the examples, are not shown: what can be warned of a model is warned of synthetic ones, before the charge.
         """
         try:
             with silence():
-                self._make(step, drawn, key, note)
+                self._make(step, drawn, key, note, planted)
         except BaseException:
             for parameter in self.parameters.values():
                 parameter.grad = None
             raise
 
-    def _make(self, step: int, drawn: Integers, key: bytes, note: Callable[[int, bytes], None]) -> None:
+    def _make(
+        self, step: int, drawn: Integers, key: bytes, note: Callable[[int, bytes], None], planted: Integers
+    ) -> None:
         parameters = self.parameters
         alike = partial(seeded, key, step, self.ranks.rank, next(iter(parameters.values())).device)
         part = self.ranks.part(drawn)
@@ -105,7 +117,13 @@ class Stepper:
             "compute its part of a step",
             at=step,
         )
-        sums = [parameter.grad for parameter in parameters.values()]
+        audited = self.canaries if self.ranks.first else None
+        if self.canaries is not None:  # on all ranks, whose sums are added up as they lie in memory
+            for parameter in parameters.values():
+                parameter.grad = parameter.grad.contiguous()
+        sums, clips = [parameter.grad for parameter in parameters.values()], self.clips
+        if audited is not None:
+            audited.add(sums, planted, step, key, clips)
         released = [*sums, extras] if len(extras) else sums
         scales = self._scales(step, list(parameters))
         self.ranks.added(released)
@@ -119,6 +137,8 @@ class Stepper:
         self.ranks.told(released)
         torch._foreach_div_(sums, self.plan.batch_size)
         self._learn(extras, scales[-1])
+        if audited is not None:
+            audited.see(sums, scales, step, key, clips)
 
     def _added(
         self,

@@ -21,6 +21,7 @@ from defocus.errors import (
     probability,
 )
 from defocus.learning.accountant import Plan, plan, protected
+from defocus.learning.canaries import Canaries
 from defocus.learning.charge import Payment, paying
 from defocus.learning.clipping import PerLayerClipping, as_clipping
 from defocus.learning.data import Examples, Units, examples, table_examples, without_loader
@@ -43,6 +44,7 @@ from defocus.noise import Bits
 from defocus.noise.bits import source
 from defocus.privacy.budgets import Budget
 from defocus.privacy.html import html_lines
+from defocus.privacy.one_run import OneRun
 from defocus.privacy.units import Adjacency, Unit
 
 __all__ = [
@@ -319,6 +321,8 @@ class Trainer:
         purpose: why, for the ledger.
         who: by whom, for the ledger.
         bits: the source of random bits; the system's by default.
+        audit: how many canaries to plant, persons who are made up, each in or out by a coin: the result then says how
+            much the run is seen to tell of one, beside what was charged. See :mod:`defocus.learning.canaries`.
 
     >>> import tempfile
     >>> import torch
@@ -369,6 +373,7 @@ class Trainer:
         purpose: str = "train a model",
         who: str | None = None,
         bits: Bits | None = None,
+        audit: int | None = None,
     ) -> None:
         module = plain(model)
         names = checked_parameters(module)
@@ -428,6 +433,8 @@ class Trainer:
             else None,
             private=PrivateMetrics() if shown == "private" else None,
         )
+        if audit is not None:
+            self._stepper.canaries = Canaries(audit, self._stepper.parameters, self.plan, clipping)
         self._optimizer, self._declared, self._scratch = optimizer, size is not None, tried
         about = f"DP-SGD, {self.plan.steps} steps, size {self.plan.size} "
         about += "declared" if self._declared else "taken as public"
@@ -500,7 +507,9 @@ class Trainer:
                 "This is not the batch whose turn it is.", fix="take batches from run.batches(), each one once."
             )
         checked_precision_here(next(self._stepper.model.parameters()).device)
-        problem = withheld(partial(self._stepper.make, batch.step, batch.units, self._paid.key, self._paid.note))
+        problem = withheld(  # by no name of its own: a traceback shows what this frame holds
+            partial(self._stepper.make, batch.step, batch.units, self._paid.key, self._paid.note, batch.canaries)
+        )
         if problem is not None:
             raise problem  # from here, where neither examples nor the key are at hand
         self._taken, self._offered = self._taken + 1, None  # its noise is drawn: whatever happens now, it is spent
@@ -553,7 +562,15 @@ class Trainer:
             clips=self._stepper.clips,
             explanation=self.explain(),
             scratch=self._scratch is not None,
+            audit=self.audited(),
         )
+
+    def audited(self, confidence: float = 0.95) -> OneRun | None:
+        """What the canaries of ``audit=`` show so far: a lower bound on epsilon. Free; None without canaries."""
+        canaries, key = self._stepper.canaries, self._paid.key
+        if canaries is None or key is None or not self._stepper.ranks.first:
+            return None
+        return canaries.result(key, self._stepper.units.count, self._taken, confidence)
 
     def save(self, path: str | Path, *, more: dict[str, Any] | None = None) -> None:
         """Write a checkpoint, which is secret: whoever has it can take the noise off what the run released.
@@ -643,8 +660,10 @@ class Trainer:
             self._paid.end(self._stepper.model)
 
     def _drawn(self, key: bytes) -> Sample:
-        units = self.plan.sampling.draw(self._taken, self._stepper.units.count, key)
-        return Sample(self._taken, units, self._stepper.data, self._stepper.units)
+        real, canaries = self._stepper.units.count, self._stepper.canaries
+        units = self.plan.sampling.draw(self._taken, real + (0 if canaries is None else canaries.count), key)
+        planted = units[units >= real] - real
+        return Sample(self._taken, units[units < real], planted, self._stepper.data, self._stepper.units)
 
     def _state(self) -> State:
         return State(

@@ -19,7 +19,29 @@ from defocus.noise import Bits, uniform
 from defocus.noise.bits import source
 from defocus.privacy import events
 
-__all__ = ["HeavyHitters", "heavy_hitters"]
+__all__ = ["HeavyHitters", "heavy_hitters", "usual_step"]
+
+
+_QUESTION = 1 << 15
+"""So many prefixes may be asked about by default: what a device reads is then some hundreds of kilobytes."""
+
+
+def usual_step(letters: int, length: int, keep: int) -> int:
+    r"""By how many characters prefixes grow, from public facts alone: so devices and the server have the same.
+
+    With g groups of n/g people each, the noise of a count, scaled up to all, has a standard deviation of
+    :math:`\sqrt{gnV}`, and a string must stand out of it g times; V hardly depends on how many prefixes are asked
+    about, and what passes by chance grows with the root of their logarithm only. So there are as few groups as short
+    questions allow, and of the steps with as few the shortest is taken.
+
+    >>> usual_step(26, 6, 16), usual_step(2, 16, 16), usual_step(200, 4, 16)
+    (2, 6, 1)
+    """
+    step = 1
+    while step < length and keep * (letters + 1) ** (step + 1) <= _QUESTION:
+        step += 1
+    groups = -(-length // step)
+    return -(-length // groups)
 
 
 @final
@@ -52,7 +74,8 @@ class HeavyHitters:
     alphabet: str
     length: int
     epsilon: Number
-    step: int = 1
+    step: int = None  # type: ignore[assignment]  # chosen from the other four where it is left out
+    """By how many characters prefixes grow from group to group; by default :func:`usual_step`."""
     keep: int = 16
 
     def __post_init__(self) -> None:
@@ -62,8 +85,11 @@ class HeavyHitters:
             raise InvalidParameterError("An alphabet is a text of different characters.", fix="pass for example 'abc'.")
         if END in self.alphabet:
             raise InvalidParameterError("The zero character marks ends.", fix="leave it out of the alphabet.")
-        for name in ("length", "step", "keep"):
+        given: int | None = self.step
+        for name in ("length", "keep", *(() if given is None else ("step",))):
             object.__setattr__(self, name, whole(name, getattr(self, name), at_least=1))
+        if given is None:
+            object.__setattr__(self, "step", usual_step(len(self.alphabet), self.length, self.keep))
         if self.keep * self.branches > 1 << 20:
             raise InvalidParameterError(
                 f"{self.keep} prefixes with {self.branches} continuations each are too many to ask about.",
@@ -128,20 +154,22 @@ def heavy_hitters(
     alphabet: str,
     length: int,
     epsilon: Number,
-    step: int = 1,
+    step: int | None = None,
     keep: int = 16,
     bits: Bits | None = None,
 ) -> Collected:
     """Run the whole protocol on one machine: the frequent strings with their counts, the most frequent first.
 
-    Counts come from the last group alone and are scaled up to all people. The same reports decide which strings are
+    Prefixes grow by ``step`` characters at a time, by default as :func:`usual_step` says. Counts come from the last
+    group alone and are scaled up to all people. The same reports decide which strings are
     kept, so counts near the limit are a little too high.
 
     >>> people = ["ja"] * 30_000 + ["nein"] * 20_000
     >>> heavy_hitters(people, alphabet="aeijn", length=4, epsilon=4).keys["value"][:2]
     ['ja', 'nein']
     """
-    protocol, draw = HeavyHitters(alphabet, length, epsilon, step, keep), source(bits)
+    grown = {} if step is None else {"step": step}
+    protocol, draw = HeavyHitters(alphabet, length, epsilon, keep=keep, **grown), source(bits)
     everyone = listed(values)
     group_of = uniform(protocol.groups, len(everyone), draw)
     prefixes, rounds = [""], list[Estimate]()

@@ -11,6 +11,7 @@ from defocus.errors import InvalidParameterError, Number, choice, whole
 from defocus.ledger import Ledger, Receipt
 from defocus.local.designs import Changing, DBitFlip, Frequency, Rappor
 from defocus.local.designs.numeric import Duchi
+from defocus.local.designs.rappor import rappor_regression
 from defocus.local.domains import Categories
 from defocus.local.estimates import Estimate, group_variances, scaled_up
 from defocus.local.frequent_strings import HeavyHitters
@@ -144,6 +145,8 @@ class Attributes:
 
     def _marginal(self, reports: Reports, asked: tuple[str, ...], wanted: Sequence[str], everyone: int) -> Estimate:
         design, estimate = self.oracles[asked].design, self.oracles[asked].estimate(reports)
+        if isinstance(design, Rappor):
+            rappor_regression(design)  # refused where there are more candidates than bits: sums need unbiased counts
         shape = [self.domains[name].size for name in asked]
         others = tuple(i for i, name in enumerate(asked) if name not in wanted)
         kept = [name for name in asked if name in wanted]
@@ -155,7 +158,7 @@ class Attributes:
         if isinstance(design, Frequency) and not design.collisions:
             spread = group_variances(design, estimate.reports, summed, math.prod(shape[i] for i in others))
         counts, variances = scaled_up(summed, spread, estimate.reports, everyone)
-        return replace(estimate, counts=counts, variances=variances, labels=None, others=False)
+        return replace(estimate, counts=counts, variances=variances, labels=None, others=False, nearest=None)
 
     def _column(self, columns: Mapping[str, Any], name: str) -> Any:
         if name not in columns:

@@ -55,6 +55,7 @@ Reference:
 
 import math
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -72,7 +73,7 @@ from defocus.privacy.budgets import Budget
 from defocus.privacy.composition import Comparison, Cost, Remaining, Used
 from defocus.privacy.elementary_filters import ConcentratedSum, Elementary, GaussianSum, PureSum, RenyiSum, price
 from defocus.privacy.events import Event, Gaussian, Pure, described, parts_of
-from defocus.privacy.numbers import above, below, bisect, least_allowed, product_up, sum_up
+from defocus.privacy.numbers import above, below, bisect, crossing, least_allowed, product_up, sum_up
 from defocus.privacy.units import Adjacency
 
 __all__ = [
@@ -318,8 +319,8 @@ class Filter:
     def _remaining(self, spent: Cost) -> Remaining:
         if self._used_up(spent):
             return Remaining(0.0, math.inf, 0.0)
-        epsilon = self._largest(lambda t: self._allows(spent, Pure(t)))
-        precision = self._largest(lambda t: self._allows(spent, Gaussian(1 / t)))
+        epsilon = self._largest(spent, Pure)
+        precision = self._largest(spent, lambda t: Gaussian(1 / t))
         most, own = self._ways(spent)[-1].slack, spent.amounts[0]
         delta = most - own
         if sum_up(own, delta) > most:
@@ -425,12 +426,32 @@ class Filter:
         except UnsupportedEventError:
             return False
 
-    def _largest(self, allowed: Callable[[float], bool]) -> float:
-        """The largest t found that is allowed, between 1e-9 and 1e9; zero if none is."""
-        low, high = -21.0, 21.0
-        if not allowed(math.exp(low)):
+    def _largest(self, spent: Cost, event: Callable[[float], Event]) -> float:
+        """The largest t found whose event is admitted, between 1e-9 and 1e9; zero if none is.
+
+        It is looked for where the first cost fills what its part has left, and everywhere if it is not there.
+        """
+
+        def allowed(x: float) -> bool:
+            return self._allows(spent, event(math.exp(x)))
+
+        low, high, width = -21.0, 21.0, 1e-10
+        if not allowed(low):
             return 0.0
-        return math.exp(bisect(lambda t: allowed(math.exp(t)), high, low, width=1e-10).yes)
+        left = [part.limit - used for part, used in zip(self.parts, spent.amounts[1:], strict=True)]
+
+        def filled(x: float) -> float:
+            with suppress(UnsupportedEventError):
+                cost = self.cost(event(math.exp(x))).amounts[1:]
+                known = [amount / room for amount, room in zip(cost, left, strict=True) if room > 0]
+                return math.log(min(max(min(known, default=1.0), 1e-25), 1e25))
+            return 57.0
+
+        if filled(low) < 0 < filled(high):
+            near = crossing(filled, low, high, width=width / 8)
+            if allowed(near - width / 2) and not allowed(near + width / 2):
+                low, high = near - width / 2, near + width / 2
+        return math.exp(bisect(allowed, high, low, width=width).yes)
 
     def _checked(self, spent: Cost) -> tuple[float, ...]:
         if len(spent.amounts) != 1 + len(self.parts):

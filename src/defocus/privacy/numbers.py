@@ -23,6 +23,7 @@ __all__ = [
     "at_most",
     "below",
     "bisect",
+    "crossing",
     "least",
     "least_allowed",
     "nearest",
@@ -127,6 +128,30 @@ def bisect(
             break
         no, yes = (no, middle) if holds(middle) else (middle, yes)
     return Bracket(no, yes)
+
+
+def crossing(function: Callable[[float], float], low: float, high: float, *, width: float) -> float:
+    """About where a function that is negative at ``low`` and positive at ``high`` is zero, by the Illinois method.
+
+    In fewer steps than bisection where it is smooth, and with nothing promised: ask at both sides of what it finds.
+
+    >>> round(crossing(lambda x: x * x - 2, 0, 2, width=1e-12), 12)
+    1.414213562373
+    """
+    below_, above_, last = function(low), function(high), math.inf
+    for _ in range(100):
+        if above_ == below_:
+            break
+        middle = high - above_ * (high - low) / (above_ - below_)
+        if abs(middle - last) <= width:
+            return middle
+        last, value = middle, function(middle)
+        if value * above_ < 0:
+            low, below_ = high, above_
+        else:
+            below_ /= 2
+        high, above_ = middle, value
+    return high
 
 
 def least(function: Callable[[float], float], low: float, high: float, *, points: int = 12, steps: int = 32) -> float:

@@ -64,6 +64,8 @@ class Release:
     mechanism: str
     answer: str = "number"
     """What kind of answer the value is; see :class:`~defocus.mechanisms.Mechanism`."""
+    but: str = ""
+    """What of the unit is not protected here, if anything."""
 
     def promise(self) -> Promise:
         """(epsilon, delta) and posterior odds of this release alone."""
@@ -107,7 +109,7 @@ class Release:
             "value": _shown(self.value) + (_POSITION if self.answer == "candidate" else ""),
             "error": self._accuracy(),
             "purpose": f"{self.receipt.purpose} ({self.receipt.who}, {self.receipt.time[:10]})",
-            "protected": protection(terms.unit, terms.dataset, what="the value"),
+            "protected": protection(terms.unit, terms.dataset, what="the value") + (self.but and f"; {self.but}"),
             "guarantee": f"{owed} for this release alone",
             "in odds": "; ".join(odds(owed, terms.unit, what="this value")),
             "mechanism": self.mechanism,

@@ -140,6 +140,7 @@ class SqlQuestion(_OfTable):
     dialect: str | None = None
     bounds: str | None = None
     at_most: int | None = None
+    intervals: bool = False
     keys: Any = None
 
 

@@ -174,7 +174,8 @@ class Datasets:
         with self.records.write() as session:
             if not session.execute(update(DATASETS).where(DATASETS.c.name == name).values(policy=policy)).rowcount:
                 raise NotFoundError("There is no such data set.", fix="declare it first.")
-            _noted(session, name, "policy", person, f"{said}: {policy}")
+            words = ", ".join(f"{key} = {'never' if value is None else f'{value:g}'}" for key, value in policy.items())
+            _noted(session, name, "policy", person, f"{said} ({words})")
 
     def upload(self, person: Person, name: str, filename: str, write: Callable[[Any], int]) -> str:
         """Keep a Parquet or CSV file in the folder of a data set, for its file to name; a new one replaces an old one.

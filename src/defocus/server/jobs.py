@@ -3,6 +3,7 @@
 import contextlib
 import threading
 import time
+from collections import deque
 from dataclasses import dataclass, field
 from typing import final
 
@@ -28,6 +29,8 @@ class Jobs:
     _awake: threading.Condition = field(default_factory=threading.Condition)
     _stopped: threading.Event = field(default_factory=threading.Event)
     _threads: list[threading.Thread] = field(default_factory=list)
+    _left: deque[Request] = field(default_factory=deque)
+    """What ran here and could not be written down, since the records were away."""
 
     def start(self) -> None:
         """Say that this process lives, finish what others left behind, and work."""
@@ -74,10 +77,16 @@ class Jobs:
 
         try:
             return self.desk.run(request, tell).state == "approved"
-        except DefocusError:  # the records cannot be written: it is recovered later
+        except DefocusError:  # the records cannot be written
+            self._left.append(request)
             return True
 
     def _watch(self) -> None:
         while not self._stopped.wait(_RECOVER):
+            for request in [self._left.popleft() for _ in range(len(self._left))]:
+                try:
+                    self.desk.finish(request)
+                except DefocusError:
+                    self._left.append(request)
             with contextlib.suppress(DefocusError):
                 self.desk.recover()

@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import shutil
 import sqlite3
 import tarfile
@@ -71,9 +72,14 @@ class Settings:
         return f"{self.ledgers}{'&' if '?' in self.ledgers else '?'}schema={schema}"
 
     def reaches(self, place: str, dataset: str) -> bool:
-        """Whether a declared data set may name this file or address as its data."""
+        """Whether a declared data set may name this file or address as its data.
+
+        Of an address that names no database, each database may be named, and nothing that leads to another host.
+        """
         if "://" in place:
-            return any("://" in one and (place == one or place.startswith(f"{one}/")) for one in self.sources)
+            server, _, database = place.rpartition("/")
+            allowed = {place, server} if re.fullmatch(r"\w[\w-]*", database, re.ASCII) else {place}
+            return any("://" in one and one in allowed for one in self.sources)
         real = Path(os.path.realpath(place))
         roots = [self.folder(dataset), *(Path(one) for one in self.sources if "://" not in one)]
         return any(real.is_relative_to(os.path.realpath(root)) for root in roots)

@@ -5,24 +5,30 @@ protects those in the data is the budget of the ledger, which decides last. So a
 budget, and nobody gets more than is left of it, whoever works together.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from hashlib import sha256
+from importlib.metadata import version
 from typing import Any, final
 
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection, delete, func, insert, or_, select
 
 from defocus.errors import DefocusError, InvalidParameterError, NotFoundError, UnsupportedEventError
 from defocus.ledger import Ledger
 from defocus.privacy.accounting import tightest_at
+from defocus.privacy.budgets import Budget
 from defocus.privacy.calibration import spoken_delta
 from defocus.privacy.events import Event
+from defocus.privacy.units import Adjacency
 from defocus.server.people import amount, one_line
 from defocus.server.questions import Question
 from defocus.server.records import ALLOWANCES, PEOPLE, REQUESTS, Records, now, token
 from defocus.server.roles import Action, Person, demand
+from defocus.tables.table_questions import few_apart
 
-__all__ = ["PERIODS", "Allowance", "Policy", "Similar", "Verdict", "attack_rate"]
+__all__ = ["PERIODS", "Allowance", "Policy", "Similar", "Verdict", "alike", "attack_rate"]
 
 PERIODS = {"day": 1, "week": 7, "month": 30, "year": 365, "ever": 0}
 """How many days a period has that an allowance is for; ever is without end."""
@@ -30,6 +36,10 @@ _COUNTING = ("waiting", "asked back", "approved", "running", "released", "failed
 """Requests that use an allowance: a failed one may have been charged."""
 _ROUNDING = 1e-9
 _MOST_SIMILAR = 10
+_MOST_READ = 20_000
+_SPELLING = f"1:{version('sqlglot')}:"
+"""Questions are compared as this spells them; what was spelt otherwise is spelt anew."""
+_Conditions = tuple[frozenset[str], str]
 
 
 @final
@@ -98,6 +108,8 @@ class Policy:
     """The rules of a server, from its records."""
 
     records: Records
+    _read: dict[str, _Conditions] = field(default_factory=dict)
+    """The conditions of earlier requests by their id; a question never changes."""
 
     def set_allowance(
         self,
@@ -178,19 +190,59 @@ class Policy:
             return Verdict("waiting", "an officer decides, since an earlier release is about nearly the same people")
         return Verdict("approved", "the policy of the data set allows it at once")
 
-    def similar(self, dataset: str, question: Question, *, leaving_out: str = "") -> list[Similar]:
+    def similar(self, session: Connection, dataset: str, question: Question, *, leaving_out: str = "") -> list[Similar]:
         """Earlier requests that ask the same of nearly the same people: their difference is about few.
+
+        Those about other people come before those about the same ones, however often these were asked for.
 
         Guarantee:
             Compares questions, and looks at no row. The noise hides every person in the difference of two answers as
             the sum of both prices says.
         """
-        conditions, rest = question.conditions
-        shown = [REQUESTS.c[name] for name in ("id", "question", "words", "state", "epsilon", "asker")]
+        own, rest = question.conditions
+        likely = or_(
+            REQUESTS.c.alike == alike(question),
+            REQUESTS.c.alike.is_(None),
+            REQUESTS.c.alike.not_like(f"{_SPELLING}%"),
+        )
         wanted = (REQUESTS.c.dataset == dataset, REQUESTS.c.state.in_(_COUNTING), REQUESTS.c.id != leaving_out)
-        with self.records.read() as session:
-            earlier = session.execute(select(*shown).where(*wanted).order_by(REQUESTS.c.time.desc()).limit(500)).all()
-        return list(_alike(conditions, rest, float(question.epsilon), earlier))[:_MOST_SIMILAR]
+        ids = session.execute(select(REQUESTS.c.id).where(*wanted, likely).order_by(REQUESTS.c.time.desc())).scalars()
+        earlier = self._conditions(session, list(ids))
+        apart = {id_: few_apart((own, rest), held) for id_, held in earlier.items()}
+        near = {id_: pair for id_, pair in apart.items() if pair is not None}
+        nearest = sorted(near, key=lambda id_: near[id_] == (frozenset(), frozenset()))[:_MOST_SIMILAR]
+        columns = [REQUESTS.c[name] for name in ("id", "words", "state", "epsilon", "asker")]
+        rows = {row.id: row for row in session.execute(select(*columns).where(REQUESTS.c.id.in_(nearest)))}
+        price = float(question.epsilon)
+        return [
+            Similar(id_, row.words, row.state, tuple(here), tuple(there), price + row.epsilon, row.asker)
+            for id_, (here, there) in ((id_, near[id_]) for id_ in nearest)
+            if (row := rows.get(id_)) is not None
+        ]
+
+    def _conditions(self, session: Connection, ids: Sequence[str]) -> dict[str, _Conditions]:
+        """The conditions of these requests, each question being read once; without those of an earlier version."""
+        if len(self._read) > _MOST_READ:
+            self._read.clear()
+        unread = [id_ for id_ in ids if id_ not in self._read]
+        for start in range(0, len(unread), 500):
+            some = REQUESTS.c.id.in_(unread[start : start + 500])
+            for row in session.execute(select(REQUESTS.c.id, REQUESTS.c.question).where(some)):
+                try:
+                    self._read[row.id] = Question.read(row.question).conditions
+                except DefocusError:
+                    self._read[row.id] = frozenset(), ""
+        return {id_: self._read[id_] for id_ in ids if id_ in self._read}
+
+
+def alike(question: Question) -> str:
+    """The same text for questions that differ in conditions on rows and in price alone.
+
+    >>> few = {"sql": "SELECT COUNT(*) FROM visits WHERE age > 90", "epsilon": 1}
+    >>> alike(Question.read(few)) == alike(Question.read({"sql": "select count(*) from visits", "epsilon": 2}))
+    True
+    """
+    return _SPELLING + sha256(question.conditions[1].encode()).hexdigest()[:32]
 
 
 def attack_rate(event: Event, ledger: Ledger, alpha: float = 0.01) -> float | None:
@@ -198,22 +250,15 @@ def attack_rate(event: Event, ledger: Ledger, alpha: float = 0.01) -> float | No
 
     None where no accountant can say.
     """
+    return _attack_rate(event, ledger.budget, ledger.unit.adjacency, alpha)
+
+
+@lru_cache(4096)
+def _attack_rate(event: Event, budget: Budget, adjacency: Adjacency, alpha: float) -> float | None:
     try:
-        return min(1.0, 1 - tightest_at(event, spoken_delta(ledger.budget), ledger.unit.adjacency).tradeoff(alpha))
+        return min(1.0, 1 - tightest_at(event, spoken_delta(budget), adjacency).tradeoff(alpha))
     except (UnsupportedEventError, DefocusError):
         return None
-
-
-def _alike(conditions: frozenset[str], rest: str, epsilon: float, earlier: Iterable[Any]) -> Iterable[Similar]:
-    for row in earlier:
-        try:
-            there, other = Question.read(row.question).conditions
-        except DefocusError:  # a question of an earlier version
-            continue
-        here_only, there_only = conditions - there, there - conditions
-        if other == rest and len(here_only) <= 1 and len(there_only) <= 1:
-            both = epsilon + row.epsilon
-            yield Similar(row.id, row.words, row.state, tuple(here_only), tuple(there_only), both, row.asker)
 
 
 def _allowance(session: Connection, row: Any, own: str = "") -> Allowance:

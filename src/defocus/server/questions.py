@@ -15,11 +15,11 @@ from typing import Any, final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from defocus.answers import Released
 from defocus.answers.columns import AnswerColumn
+from defocus.answers.export import csv_text
 from defocus.answers.preview import Preview
 from defocus.answers.rules import rules_of
 from defocus.errors import DefocusError, InvalidParameterError, Number, choice, count, positive, probability
@@ -36,6 +36,7 @@ _MOST = 10_000
 """The largest whole number that a setting may be: rounds of a fit, clusters, degrees."""
 _RECORDS = 1_000_000
 """The most synthetic records: they are kept in the records of the server, and drawn anew for each download."""
+_PRICE = frozenset({"epsilon", "delta"})
 _TABLE = frozenset({"part", "rows", "groups", "filter", "steps"})
 
 File = tuple[str, Callable[[Any], bytes]]
@@ -129,6 +130,11 @@ class Question:
         return KINDS[self.said.get("kind", "table")]
 
     @property
+    def text(self) -> str:
+        """Everything but the price, in one text: the same for the same question."""
+        return json.dumps({name: one for name, one in self.said.items() if name not in _PRICE}, sort_keys=True)
+
+    @property
     def price(self) -> dict[str, Any]:
         """What it may cost."""
         return {"epsilon": self.epsilon, "delta": self.delta}
@@ -147,7 +153,7 @@ class Question:
     @property
     def conditions(self) -> tuple[frozenset[str], str]:
         """The conditions on rows, each in one spelling, and everything else in one text; see :mod:`.policy`."""
-        return table_questions.conditions(json.dumps(self.said, sort_keys=True))
+        return table_questions.conditions(self.text)
 
 
 def _table(source: Source, said: Mapping[str, Any]) -> Asked:
@@ -253,10 +259,10 @@ def _quality(made: Any) -> Released:
     return Released(keys, (column,), made.question, made.receipt, made.rules, **more)
 
 
-def _synthetic(made: Any, write: Callable[[pa.Table, Any], object]) -> bytes:
+def _parquet(made: Any) -> bytes:
     """Synthetic rows, drawn anew: the generator was released, so drawing is free."""
     sink = io.BytesIO()
-    write(made.sample(), sink)
+    pq.write_table(made.sample(), sink)
     return sink.getvalue()
 
 
@@ -390,7 +396,7 @@ def _same(made: Released) -> Released:
 
 KINDS = {
     "table": Kind(
-        fields=_TABLE | {"sql", "dialect", "bounds", "at_most", "keys", "group_by", "aggregates"},
+        fields=_TABLE | {"sql", "dialect", "bounds", "at_most", "intervals", "keys", "group_by", "aggregates"},
         of=_table,
         written=to_record,
         read=from_record,
@@ -410,8 +416,8 @@ KINDS = {
         read=_generator,
         shown=_quality,
         files={
-            "synthetic.csv": ("text/csv; charset=utf-8", lambda made: _synthetic(made, pa_csv.write_csv)),
-            "synthetic.parquet": ("application/vnd.apache.parquet", lambda made: _synthetic(made, pq.write_table)),
+            "synthetic.csv": ("text/csv; charset=utf-8", lambda made: csv_text(made.sample()).encode()),
+            "synthetic.parquet": ("application/vnd.apache.parquet", _parquet),
             "generator.json": ("application/json", lambda made: json.dumps(made.to_json()).encode()),
         },
     ),

@@ -58,7 +58,7 @@ __all__ = [
     "token",
 ]
 
-FORMAT = 2
+FORMAT = 3
 """The version of this layout."""
 _LATER = {
     1: (
@@ -66,7 +66,11 @@ _LATER = {
         "ALTER TABLE requests ADD COLUMN declared VARCHAR(32) NOT NULL DEFAULT ''",
         "ALTER TABLE requests ADD COLUMN charging INTEGER NOT NULL DEFAULT 1",
         "UPDATE requests SET charging = 0 WHERE state IN ('waiting', 'asked back')",
-    )
+    ),
+    2: (
+        "ALTER TABLE requests ADD COLUMN alike VARCHAR(64)",
+        "CREATE INDEX requests_alike ON requests (dataset, alike)",
+    ),
 }
 """What makes each earlier layout the next one. A request of layout 1 may have been charged, and is declared anew."""
 
@@ -140,6 +144,7 @@ REQUESTS = Table(
     Column("asker", _ID, nullable=False, index=True),
     Column("dataset", String(64), nullable=False, index=True),
     Column("question", JSON, nullable=False),
+    Column("alike", String(64), comment="the same for questions that differ in conditions alone; null if unknown"),
     Column("words", Text, nullable=False, comment="the question in one line"),
     Column("epsilon", Float, nullable=False),
     Column("delta", Float, nullable=False),
@@ -157,6 +162,7 @@ REQUESTS = Table(
     Column("charge", Integer, comment="the entry of the ledger that paid for it"),
     Column("answer", JSON(none_as_null=True), comment="what was released, which is public"),
     UniqueConstraint("asker", "dataset", "name"),
+    Index("requests_alike", "dataset", "alike"),
 )
 DECISIONS = Table(
     "decisions",
@@ -219,13 +225,14 @@ def token(size: int = 16) -> str:
 class Records:
     """The database at ``where``: a path, or the address of a PostgreSQL database.
 
-    :meth:`read` and :meth:`write` are transactions; all that write take turns, between threads and processes.
+    :meth:`write` is a transaction; all that write take turns, between threads and processes.
     """
 
-    __slots__ = ("_held", "engine", "folder", "runner")
+    __slots__ = ("_held", "_reading", "engine", "folder", "runner")
 
     def __init__(self, where: str | Path, folder: Path) -> None:
         self.engine = _engine(where)
+        self._reading = self.engine.execution_options(isolation_level="AUTOCOMMIT")  # two round trips less
         self.folder = folder
         self.runner = token()
         self._held: LockableFile | Connection | None = None
@@ -252,9 +259,9 @@ class Records:
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Connection]:
-        """A transaction that only reads."""
+        """A connection that only reads, each statement by itself."""
         try:
-            with self.engine.connect() as session:
+            with self._reading.connect() as session:
                 yield session
         except SQLAlchemyError:
             raise _unreachable() from None

@@ -31,7 +31,7 @@ from defocus.ledger.heads import SigningKey
 from defocus.server.datasets import Datasets, Described, identity_of
 from defocus.server.operations import Settings
 from defocus.server.people import People, one_line
-from defocus.server.policy import Policy, Similar, Verdict, attack_rate
+from defocus.server.policy import Policy, Similar, Verdict, alike, attack_rate
 from defocus.server.questions import KINDS, Asked, Kind, Question, Source
 from defocus.server.records import DATASETS, DECISIONS, PUBLISHED, REQUESTS, Records, now, token
 from defocus.server.roles import Action, Person, Role, allowed, demand
@@ -41,6 +41,7 @@ __all__ = ["STATES", "Desk", "Preview", "Request", "State"]
 STATES = ("waiting", "asked back", "approved", "running", "released", "failed", "refused", "cancelled")
 State = str
 _OPEN = ("waiting", "asked back")
+_MOST_LOOKED = 500
 
 
 @final
@@ -129,6 +130,8 @@ class Desk:
     policy: Policy = field(init=False)
     wake: Callable[[], None] = field(default=lambda: None)
     """Called when a request was approved, so that a worker looks."""
+    _looked: dict[tuple[Any, ...], Asked] = field(default_factory=dict, init=False)
+    """Questions that were put to a data set to be previewed, which other prices are asked of again."""
 
     def __post_init__(self) -> None:
         self.settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -172,12 +175,12 @@ class Desk:
         """What a question would cost, how exact it would be and what the policy would say. Free."""
         demand(person, Action.PREVIEW)
         asked, declared = Question.read(question), self.datasets.described(dataset)
-        put = asked.of(self._source(declared, purpose))
+        put = self._looked_at(declared, asked, purpose)
         seen = put.preview(**asked.price)
-        similar = self.policy.similar(dataset, asked)
-        rules: dict[str, Any] = {"rules": declared.policy, "fits": bool(seen.fits), "similar": similar}
+        rules: dict[str, Any] = {"rules": declared.policy, "fits": bool(seen.fits)}
         with self.records.read() as session:
-            verdict = self.policy.verdict(session, person, dataset, purpose or "", asked, **rules)
+            similar = self.policy.similar(session, dataset, asked)
+            verdict = self.policy.verdict(session, person, dataset, purpose or "", asked, **rules, similar=similar)
         shown = tuple(one for one in similar if allowed(person, Action.SEE_REQUEST, one))
         return Preview(seen, attack_rate(seen.event, put.ledger), verdict, shown, declared.identity)
 
@@ -196,11 +199,10 @@ class Desk:
         if known is not None:
             return _same(known, asked, why)
         declared = self.datasets.described(dataset)
-        put = asked.of(self._source(declared, why))
+        put = self._looked_at(declared, asked, why)
         put.ledger.purpose_of(why, "")
         seen = put.preview(**asked.price)
-        similar = self.policy.similar(dataset, asked)
-        rules: dict[str, Any] = {"rules": declared.policy, "fits": bool(seen.fits), "similar": similar}
+        rules: dict[str, Any] = {"rules": declared.policy, "fits": bool(seen.fits)}
         id_ = token()
         row = {
             "id": id_,
@@ -208,6 +210,7 @@ class Desk:
             "asker": person.id,
             "dataset": dataset,
             "question": dict(asked.said),
+            "alike": alike(asked),
             "words": " ".join(seen.question.split())[:2000],
             "epsilon": float(asked.epsilon),
             "delta": float(asked.delta or 0),
@@ -223,7 +226,8 @@ class Desk:
             )
             same = session.execute(there).scalar()
             if same is None:
-                verdict = self.policy.verdict(session, person, dataset, why, asked, **rules)
+                similar = self.policy.similar(session, dataset, asked)  # here, so that two at once see each other
+                verdict = self.policy.verdict(session, person, dataset, why, asked, **rules, similar=similar)
                 session.execute(insert(REQUESTS), [{**row, "state": verdict.state, "why": verdict.why}])
                 _decided(session, id_, "", verdict.state, verdict.why)
         if same is not None:
@@ -293,19 +297,23 @@ class Desk:
         found = self._request(id_)
         declared = self.datasets.described(found.dataset)
         asked = Question.read(found.question)
-        put = asked.of(self._source(declared, found.purpose))
+        put = self._looked_at(declared, asked, found.purpose)
         seen = put.preview(**asked.price)
-        similar = tuple(self.policy.similar(found.dataset, asked, leaving_out=id_))
+        with self.records.read() as session:
+            similar = tuple(self.policy.similar(session, found.dataset, asked, leaving_out=id_))
         verdict = Verdict(found.state, found.why)
         return Preview(seen, attack_rate(seen.event, put.ledger), verdict, similar, declared.identity)
 
     def decisions(self, person: Person, id_: str) -> list[dict[str, Any]]:
-        """What was decided about a request, by whom and in which words."""
+        """What was decided about a request and what became of it, by whom and in which words."""
         self.request(person, id_)
         names = self.people.names()
         with self.records.read() as session:
             rows = session.execute(select(DECISIONS).where(DECISIONS.c.request == id_).order_by(DECISIONS.c.number))
-            return [{**dict(row), "by": names.get(row["by"], "the policy")} for row in rows.mappings()]
+            found = [dict(row) for row in rows.mappings()]
+        for place, row in enumerate(found):
+            row["by"] = names.get(row["by"], "the server" if place else "the policy")
+        return found
 
     def answer(self, person: Person, id_: str) -> Released:
         """What was released for a request, as a table. It was paid for, so it is free, and the same for ever."""
@@ -400,7 +408,10 @@ class Desk:
         except Exception:  # noqa: BLE001  # whatever it is, it may hold private values
             return self._failed(request, None)
         record, paid = asked.kind.written(made), made.receipt.sequence
-        return self._settle(request, "released", "released", answer=record, charge=paid)
+        with self.records.read() as session:
+            same = _declared(session, request.dataset) == declared.identity
+        why = "released" if same else "released as it was approved: the data set was declared anew meanwhile"
+        return self._settle(request, "released", why, answer=record, charge=paid)
 
     def _unfit(self, request: Request, ledger: Ledger, identity: str) -> Request | None:
         """What becomes of a request that cannot be charged now: charged before, declared anew or cancelled."""
@@ -459,10 +470,11 @@ class Desk:
                     .values(runner=self.records.runner)
                 ).rowcount
             if taken:
-                found.append(self._recovered(self._request(id_)))
+                found.append(self.finish(self._request(id_)))
         return found
 
-    def _recovered(self, request: Request) -> Request:
+    def finish(self, request: Request) -> Request:
+        """End a request that is running and that nothing runs any more, as :meth:`recover` says."""
         try:
             ledger = self._ledger(request)
             if ledger.recall(request.id) is not None:
@@ -589,6 +601,17 @@ class Desk:
         why = purpose or next(iter(source.table.ledger.purposes or ()), "any purpose")
         return replace(source, table=source.table.for_purpose(why))
 
+    def _looked_at(self, declared: Described, asked: Question, purpose: str | None) -> Asked:
+        """A question that is put to a data set to be previewed. With another price, it is not read again."""
+        key = (declared.name, declared.version, purpose, asked.text)
+        put = self._looked.get(key)
+        if put is None:
+            put = asked.of(self._source(declared, purpose))
+            if len(self._looked) >= _MOST_LOOKED:
+                self._looked.clear()
+            self._looked[key] = put
+        return put
+
     def _ledger(self, request: Request) -> Ledger:
         """The ledger of a request: that of the table, or of the graph, that it is about."""
         ledger: Ledger = self.datasets.table(request.dataset).ledger
@@ -606,7 +629,7 @@ class Desk:
         return next(iter(self._requests(*wanted)), None)
 
     def _requests(self, *wanted: Any, most: int = 500) -> list[Request]:
-        columns = [column for column in REQUESTS.c if column.name not in {"runner", "answer", "charging"}]
+        columns = [column for column in REQUESTS.c if column.name not in {"runner", "answer", "charging", "alike"}]
         joined = REQUESTS.outerjoin(PUBLISHED, PUBLISHED.c.request == REQUESTS.c.id)
         query = select(*columns, PUBLISHED.c.request.label("shown")).select_from(joined).where(*wanted)
         with self.records.read() as session:

@@ -130,7 +130,8 @@ def compare(real: Any, synthetic: Any, *, holdout: Any = None, target: str | Non
     names = tuple(tables[1].column_names)
     for name in (*names, *([] if target is None else [target])):
         if any(name not in table.column_names for table in tables):
-            raise UnknownColumnError(name, names)
+            short = next(table for table in tables if name not in table.column_names)
+            raise UnknownColumnError(name, short.column_names)
     if not all(table.num_rows for table in tables):
         raise InvalidParameterError("There is no row to compare.", fix="pass rows of private and of synthetic people.")
     sizes, codes = _coded(tables, names)

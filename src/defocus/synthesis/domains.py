@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from defocus.engines.schema import ARROW, Column, Kind, Value, retyped
-from defocus.engines.syntax import decimal, typed, whole
+from defocus.engines.syntax import BIGINT, decimal, typed, whole
 from defocus.errors import InvalidParameterError, NotDeclaredError, WrongKindError, finite
 
 __all__ = ["OTHER", "Domain", "domain_of"]
@@ -77,18 +77,22 @@ class Domain:
     @property
     def spikes(self) -> tuple[int, ...]:
         """The cells of one value among cells of many."""
-        widths = np.diff(self.edges)
-        least = self.step or 0.0
-        if not len(widths) or widths.max() < 1.5 * least:
+        if not self.wide:
             return ()
+        widths, least = np.diff(self.edges), self.step or 0.0
         return tuple(np.flatnonzero(widths < 1.5 * least if least else widths == 0).tolist())
+
+    @property
+    def wide(self) -> bool:
+        """Whether a cell holds several values, of which nothing is known but how many records are in the cell."""
+        return bool(len(self.edges)) and bool(np.diff(self.edges).max() > 1.5 * (self.step or 0.0))
 
     def binned(self, value: exp.Expression, bins: Sequence[int]) -> exp.Expression:
         """The bin of a value in SQL, an integer for every row; ``bins`` has that of each code."""
         case = exp.case().when(value.copy().is_(exp.null()), _literal(bins[self.missing]), copy=False)
         if self.edges:
             starts = [place for place in range(1, len(self.edges) - 1) if bins[place] != bins[place - 1]]
-            names = [int(bins[place]) for place in (0, *starts)]
+            names = [_literal(bins[place]) for place in (0, *starts)]
             below = [
                 (exp.LTE if self.edges[start] == self.edges[start - 1] else exp.LT)(
                     this=value.copy(), expression=self._written(self.edges[start])
@@ -106,14 +110,16 @@ class Domain:
         return pa.table({self.name: pa.array(self.values, ARROW[self.kind]), called: codes})
 
     def looked_up(self, value: exp.Expression, code: exp.Expression, bins: Sequence[int]) -> exp.Expression:
-        """The bin of a value in SQL, where its ``code`` was joined to it."""
-        starts = [place for place in range(1, len(self.values)) if bins[place] != bins[place - 1]]
-        names = [int(bins[place]) for place in (0, *starts)]
+        """The bin of a value in SQL, where its ``code`` was joined to it: a few cases, however many values there are.
+
+        Neighbours that share a bin are one case, and so are neighbours whose bins follow each other.
+        """
+        runs = _runs(bins[: len(self.values)])
+        below = [exp.LT(this=code.copy(), expression=_literal(start)) for start, _, _ in runs[1:]]
+        names = [_literal(name) if flat else _moved(code, name - start) for start, name, flat in runs]
         case = exp.case().when(value.copy().is_(exp.null()), _literal(bins[self.missing]), copy=False)
         case = case.when(code.copy().is_(exp.null()), _literal(bins[self._unknown]), copy=False)
-        return case.else_(
-            _halved([exp.LT(this=code.copy(), expression=_literal(start)) for start in starts], names), copy=False
-        )
+        return case.else_(_halved(below, names), copy=False)
 
     @property
     def _unknown(self) -> int:
@@ -290,10 +296,35 @@ def _literal(number: int) -> exp.Expression:
     return exp.Literal.number(int(number)) if number >= 0 else exp.Neg(this=exp.Literal.number(-int(number)))
 
 
-def _halved(below: Sequence[exp.Expression], names: Sequence[int]) -> exp.Expression:
+def _moved(code: exp.Expression, by: int) -> exp.Expression:
+    """A code and so many more, or fewer: engines compute with what they are told to be whole numbers."""
+    known = typed(code.copy(), BIGINT)
+    return (exp.Sub if by < 0 else exp.Add)(this=known, expression=_literal(abs(by))) if by else known
+
+
+def _runs(bins: Sequence[int]) -> list[tuple[int, int, bool]]:
+    """The first place of each run of bins, its bin, and whether all of the run have it, or each one more than before.
+
+    >>> _runs([0, 1, 2, 9, 9, 9, 3, 4])
+    [(0, 0, False), (3, 9, True), (6, 3, False)]
+    """
+    runs: list[tuple[int, int, bool]] = []
+    steps = [int(after) - int(before) for before, after in itertools.pairwise(bins)]
+    place = 0
+    while place < len(bins):
+        step = steps[place] if place < len(steps) else 0
+        end = place
+        while end < len(steps) and steps[end] == step and step in {0, 1}:
+            end += 1
+        runs.append((place, int(bins[place]), step != 1))
+        place = end + 1
+    return runs
+
+
+def _halved(below: Sequence[exp.Expression], names: Sequence[exp.Expression]) -> exp.Expression:
     """The name of the cell that a value is in, by whether it is below each inner edge: few comparisons for each row."""
     if not below:
-        return _literal(names[0])
+        return names[0]
     middle = len(below) // 2
     left = _halved(below[:middle], names[: middle + 1])
     right = _halved(below[middle + 1 :], names[middle + 1 :])

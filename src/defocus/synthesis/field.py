@@ -198,19 +198,28 @@ class MarkovField:
         self.allowed[columns] = allowed
 
     def fit(self, sweeps: int, tell: Callable[[float], None] | None = None) -> None:
-        """Let potentials and records meet the targets: after each sweep a step by the relative error."""
+        """Let potentials and records meet the targets: after each sweep a step by the relative error.
+
+        Of very many records only some are swept at first, which tell the potentials; the others become copies of
+        these, and the last sweeps move all of them apart.
+        """
         degree = np.bincount([i for columns in self.targets for i in columns], minlength=len(self.sizes))
+        number = _CHAINS if self.number >= 2 * _CHAINS else self.number
         for sweep in range(sweeps):
-            step = _FIRST * (_LAST / _FIRST) ** (sweep / max(1, sweeps - 1))
-            self._swept(self._potentials(), pull=0.0)
+            if number < self.number and sweep >= _EARLY * sweeps:
+                self.records[:] = np.resize(self.records[:number], self.records.shape)
+                number = self.number
+            step, share = _FIRST * (_LAST / _FIRST) ** (sweep / max(1, sweeps - 1)), number / self.number
+            self._swept(self._potentials(), pull=0.0, number=number)
+            swept = self.records[:number]
             for i, margin in enumerate(self.margins):
-                there = np.bincount(self.records[:, i], minlength=int(self.sizes[i]))
-                self._log_first[i] = np.clip(self._log_first[i] + step * _relative(margin, there), -20, 8)
+                there = np.bincount(swept[:, i], minlength=int(self.sizes[i]))
+                self._log_first[i] = np.clip(self._log_first[i] + step * _relative(share * margin, there), -20, 8)
             for columns, target in self.targets.items():
-                there = counted(self.records, columns, self.sizes.tolist())
+                there = counted(swept, columns, self.sizes.tolist())
                 # Shorter steps where many tables share a column: steps that are taken at once add up.
                 damped = step * min(1.0, 8 / max(degree[i] for i in columns))
-                moved = self._log_tables[columns] + damped * _relative(target, there)
+                moved = self._log_tables[columns] + damped * _relative(share * target, there)
                 self._log_tables[columns] = np.clip(moved, -10, 6)
             if tell is not None:
                 tell((sweep + 1) / sweeps)
@@ -276,14 +285,16 @@ class MarkovField:
         starts = np.concatenate(([0], np.cumsum([len(entries) for entries in near])))
         return (starts, *(np.ascontiguousarray(entries[:, place]) for place in range(5)))
 
-    def _swept(self, potentials: Any, *, pull: float, excess: tuple[Any, Any] | None = None) -> None:
+    def _swept(
+        self, potentials: Any, *, pull: float, excess: tuple[Any, Any] | None = None, number: int | None = None
+    ) -> None:
         first = np.exp(np.concatenate(self._log_first)).astype(np.float32)
         over, over_first = (potentials, np.zeros_like(first)) if excess is None else excess
         rows = np.empty((2, int(self.sizes.max())), np.float32)
         seed = int(self.random.integers(1, 1 << 63))
         arrays = (self.records, self.sizes, self._first, first, *self._layout(), potentials, over, over_first)
         sweep: Callable[..., None] = _sweep
-        sweep(*arrays, pull, rows, 0, self.number, seed)
+        sweep(*arrays, pull, rows, 0, self.number if number is None else number, seed)
 
 
 _FIRST, _LAST = 0.5, 0.05
@@ -291,6 +302,8 @@ _FIRST, _LAST = 0.5, 0.05
 _SOFT, _HARD = 0.02, 0.3
 """How strongly counts are drawn to their targets, at first and in the end."""
 _FEW = 8.0
+_CHAINS, _EARLY = 1 << 16, 0.75
+"""So many of twice as many records are swept in this part of the sweeps."""
 
 
 def _relative(target: Floats, there: Any) -> Floats:

@@ -29,6 +29,7 @@ from defocus.privacy.budgets import Budget
 from defocus.privacy.html import html_table
 from defocus.synthesis.domains import Domain
 from defocus.synthesis.field import quota
+from defocus.synthesis.inference import ENDS, Analysis, analysed, with_cells, with_facts
 from defocus.synthesis.measurement import Fitted, pairs_of
 from defocus.synthesis.noise_aware import Combined, combine, redrawn
 from defocus.synthesis.targets import Noisy
@@ -40,6 +41,8 @@ _FORMAT = "defocus synthetic data 1"
 _LARGEST = 2**30
 """The most bytes of one array of a saved generator."""
 _TRIES = 20
+_MOVED, _SHUFFLES = 5, 3
+"""So many tables are analysed with values moved within their cells, and with columns made independent."""
 HOLDS = "defocus condition"
 """The column that says whether all conditions hold."""
 
@@ -93,19 +96,24 @@ class Generator:
             where: only rows for which a condition holds, drawn from the law of the records given that condition.
             bits: where randomness comes from; the operating system by default.
         """
+        return self._sampled(n, where, seeded(bits))
+
+    def _sampled(
+        self, n: int | None, where: str | None, random: np.random.Generator, place: float | None = None
+    ) -> pa.Table:
+        """Synthetic rows; with a ``place`` from 0 to 1, all values are there in their cells, and not spread evenly."""
         records = self.fitted.records
         number = len(records) if n is None else whole("n", n, at_least=0)
-        random = seeded(bits)
         with conditioned(self._schema, self.computed, self.constraints, where) as (schema, checked):
             kinds = pa.schema([(name, ARROW[schema[name].kind]) for name in self.order])
             if where is None and not self.constraints:
-                made = checked(self._decoded(_dealt(len(records), number, random), random))
+                made = checked(self._decoded(_dealt(len(records), number, random), random, place))
                 return made.select(kinds.names).cast(kinds)
             kept: list[pa.Table] = []
             there = 0
             for _ in range(_TRIES):
                 places = _dealt(len(records), max(number, len(records)), random)
-                rows = checked(self._decoded(places, random))
+                rows = checked(self._decoded(places, random, place))
                 kept.append(rows.filter(rows[HOLDS]).select(kinds.names))
                 there += kept[-1].num_rows
                 if there >= number:
@@ -130,18 +138,49 @@ class Generator:
     def infer(
         self, analysis: Callable[[pa.Table], tuple[Any, Any]], *, number: int = 20, bits: Bits | None = None
     ) -> Combined:
-        """What an analysis finds, with errors that know about the noise and about drawing rows.
+        """What an analysis finds, with errors that know about the noise, about drawing rows, and about cells.
 
-        Values are spread evenly within cells, which are not told apart: declare a list of values, or a step, where an
-        analysis asks for single values. An estimate in which all tables agree exactly has an infinite error.
+        Within a cell of several values nothing is known. What moving values within their cells may change adds to the
+        error; it is infinite where an analysis asks for single values, or where all tables agree exactly for no reason
+        that was declared (:mod:`defocus.synthesis.inference`). Declare a list of values, or a step, to know more.
 
         Args:
             analysis: a function of a synthetic table to ``(estimates, variances)``, as if the table were real.
             number: how many tables are drawn and analysed.
             bits: where randomness comes from.
         """
-        found = [analysis(table) for table in self.draws(number, bits=bits)]
-        return combine([np.atleast_1d(own[0]) for own in found], [np.atleast_1d(own[1]) for own in found])
+        chance, found = bits_of(bits), []
+        ends: list[tuple[Any, Any]] = []
+        for fitted in redrawn(self.fitted, count("number", number), seeded(chance), together=self.together):
+            one, seed = replace(self, fitted=fitted), chance.integer(128)
+
+            def at(place: float | None, one: Generator = one, seed: int = seed) -> tuple[Any, Any]:
+                return analysed(analysis, one._sampled(None, None, np.random.default_rng(seed), place))
+
+            found.append(at(None))
+            if len(ends) < _MOVED and any(domain.wide for domain in self.domains):
+                low, high = (at(place)[0] for place in ENDS)
+                ends.append((low, high))
+        made = combine([own[0] for own in found], [own[1] for own in found])
+        if ends:
+            made = with_cells(made, [own[0] for own in found[: len(ends)]], ends)
+        return self._with_facts(made, analysis, chance) if np.isinf(made.error).any() else made
+
+    def _with_facts(self, made: Combined, analysis: Analysis, chance: Bits) -> Combined:
+        """What was found, without error where it follows from constraints: seen in columns that are independent."""
+        if not self.constraints:
+            return made
+        random, errors = seeded(chance), []
+        for _ in range(_SHUFFLES):
+            shuffled = np.stack([random.permutation(own) for own in self.fitted.records.T], 1)
+            loose = replace(self, fitted=replace(self.fitted, records=shuffled))
+            try:
+                both = [one.sample(bits=chance) for one in (loose, replace(loose, constraints=()))]
+            except InvalidParameterError:  # nobody meets the constraints there
+                return made
+            held, free = (analysed(analysis, table) for table in both)
+            errors.append(with_facts(made, held, free[0]).error)
+        return replace(made, error=np.max(errors, axis=0))
 
     @property
     def quality(self) -> pa.Table:
@@ -184,6 +223,7 @@ class Generator:
             "quality": [
                 f"mean total variation distance of pairs: {brief(self.distance)} ± {brief(self.distance_error)}",
                 "by bins, measured with budget that was held back",
+                *self._coarse(),
             ],
             "held": [*self.constraints, *(f"{name} is {text}" for name, text in self.computed.items())],
             "rules": self.rules,
@@ -191,6 +231,16 @@ class Generator:
         if self.receipt is not None:
             said |= explanation.topics(self.receipt, self.asked)
         return explanation.told(said, html=html)
+
+    def _coarse(self) -> Iterator[str]:
+        """Columns most of whose records are in one bin, inside of which the distance sees nothing."""
+        for domain, bins, margin in zip(self.domains, self.fitted.bins, self.fitted.margins, strict=True):
+            counts = np.maximum(margin.counts, 0)
+            cells = np.bincount(bins, minlength=len(counts))
+            largest = int(counts.argmax())
+            share = counts[largest] / max(counts.sum(), 1e-9)
+            if cells[largest] > 1 and share > 0.5:
+                yield f"{domain.name} has {len(cells)} bins, and about {share:.0%} of records in one of them"
 
     def report(self, path: str | Path, *, title: str = "Synthetic data") -> Path:
         """Write one HTML file: quality by pairs and columns, what was measured, and what it cost."""
@@ -294,13 +344,14 @@ class Generator:
     def _schema(self) -> Schema:
         return Schema(Column(domain.name, domain.kind) for domain in self.domains)
 
-    def _decoded(self, places: NDArray[np.int64], random: np.random.Generator) -> pa.Table:
+    def _decoded(self, places: NDArray[np.int64], random: np.random.Generator, place: float | None = None) -> pa.Table:
         """Values for the records at these places: bins become codes by noisy shares, and codes values."""
         columns = {}
         for i, domain in enumerate(self.domains):
             fitted = self.fitted
             codes = codes_within(fitted.bins[i], fitted.within[i], fitted.records[places, i], random)
-            columns[domain.name] = domain.decode(codes, random.random(len(codes)))
+            shares = random.random(len(codes))
+            columns[domain.name] = domain.decode(codes, shares if place is None else np.full(len(codes), place))
         return pa.table(columns)
 
     def _divergences(self) -> Iterator[float]:

@@ -49,6 +49,7 @@ from defocus.synthesis.targets import (
 __all__ = [
     "CELLS",
     "MOST",
+    "PLAIN",
     "STEPS",
     "Counts",
     "Fitted",
@@ -406,7 +407,7 @@ def _binned(
     """About how many records have each code, and the bin of each code."""
     gone = missing and len(margin.counts) > 1 and margin.counts[-1] < _SEEN * margin.sigma
     raw = margin.counts[:-1] if gone else margin.counts
-    if fine is not None and len(raw) > _PLAIN:
+    if fine is not None and len(raw) > PLAIN:
         own = len(raw) - (missing and not gone)
         plain = np.setdiff1d(np.arange(own), spikes)
         flat = np.where(raw[:own] > _SEEN * margin.sigma, raw[:own], 0.0)  # neighbours say nothing about spikes
@@ -416,7 +417,7 @@ def _binned(
     least = _SEEN * margin.sigma
     if fine is not None:
         # Of many codes, those that fill a bin each take no bins from the others.
-        rest = counts[counts < total / fine].sum() / total if len(counts) > _PLAIN else 1.0
+        rest = counts[counts < total / fine].sum() / total if len(counts) > PLAIN else 1.0
         least = max(least, total / fine * math.sqrt(rest))
     bins = merged(counts, least, ordered=fine is not None, alone=int(missing and not gone))
     if gone:  # so few that noise hides them: they go with the last bin, and are not made up
@@ -462,7 +463,7 @@ _LARGE, _SMOOTH = 2000, 64
 _SEEN = 3.0
 """Counts of so many standard deviations are told from none."""
 _FINENESS = 3.0
-_PLAIN = 33
+PLAIN = 33
 """Counts of so few codes are not smoothed."""
 _GROUPS = 8
 _FOCUS = 4.0

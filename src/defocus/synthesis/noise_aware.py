@@ -20,8 +20,10 @@ T is well known from twenty tables.
 
 Assumes:
     What the analysis needs was measured, as ``focus=`` makes sure: a pair that was not is taken as independent given
-    the others. Values within a cell are spread evenly, and codes in one bin are alike: of a value that is not told
-    from its neighbours the draws say nothing. Where all draws agree exactly, the error is infinite: it is not known.
+    the others. Values within a cell are spread evenly, of which :mod:`defocus.synthesis.inference` takes care, and
+    codes in one bin are alike in all other columns. Where all draws agree exactly, the error is infinite.
+    Counts are not negative, so where they are below their noise the estimate varies by less from draw to draw than
+    the noise makes it unsure: noise there is drawn wider, by a factor that was found by simulation.
     Where a person may have R rows, people are drawn as if each had R rows that are alike, which none exceeds.
 
 Reference:
@@ -37,12 +39,12 @@ from typing import final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy.special import stdtrit
 
 from defocus.errors import InvalidParameterError, Number, probability
 from defocus.synthesis.field import MarkovField, counted
-from defocus.synthesis.measurement import MOST, Fitted
-from defocus.synthesis.targets import Floats, Noisy, pooled_margins, raked, simplex
+from defocus.synthesis.measurement import MOST, PLAIN, Fitted
+from defocus.synthesis.targets import Floats, Noisy, pooled_margins, raked, simplex, smoothed
 
 __all__ = ["Combined", "combine", "hold", "redrawn"]
 
@@ -50,6 +52,8 @@ _SWEEPS, _AGAIN, _MIXING = 60, 25, 8
 """Sweeps for the first fit, for that of each draw, and in the end, so that rows forget where they came from."""
 _TIMES = 4
 """How many times as many rows a draw has as there are records."""
+_SEEN, _WIDER = 3.0, 1.5
+"""Counts below so many standard deviations are drawn with so much wider noise."""
 
 
 @final
@@ -71,7 +75,7 @@ class Combined:
     def interval(self, confidence: Number = 0.95) -> tuple[Floats, Floats]:
         """The ends of an interval for each estimate."""
         level = float(probability("confidence", confidence, zero=False, one=False))
-        reach = stats.t.ppf((1 + level) / 2, self.degrees) * self.error
+        reach = stdtrit(self.degrees, (1 + level) / 2) * self.error
         return self.estimate - reach, self.estimate + reach
 
 
@@ -122,14 +126,28 @@ def redrawn(fitted: Fitted, number: int, random: np.random.Generator, *, togethe
             apart = scale * fitted.total / len(sampled) * counted(sampled, columns, sizes) - counted(
                 start, columns, sizes
             )
-            noise = random.normal(0, noisy.sigma, noisy.counts.shape)
+            hidden = noisy.counts < _SEEN * noisy.sigma
+            noise = random.normal(0, noisy.sigma, noisy.counts.shape) * np.where(hidden, _WIDER, 1.0)
             return Noisy(noisy.counts + apart + noise, noisy.sigma)
 
         margins = [other((i,), noisy) for i, noisy in enumerate(fitted.margins)]
         tables = {columns: other(columns, noisy) for columns, noisy in fitted.tables.items()}
         hold(field, margins, tables)
         field.fit(_AGAIN)
-        yield replace(fitted, records=field.drawn(times, _MIXING))
+        within = tuple(_within_again(fitted, i, together, random) for i in range(len(sizes)))
+        yield replace(fitted, records=field.drawn(times, _MIXING), within=within)
+
+
+def _within_again(fitted: Fitted, column: int, together: int, random: np.random.Generator) -> Floats:
+    """About how many records have each code, as other noise and other people would tell: rare codes share a bin."""
+    counts, margin, bins = fitted.within[column], fitted.margins[column], fitted.bins[column]
+    shared = np.bincount(bins)[bins] > 1
+    sigma = margin.sigma * math.sqrt(len(margin.counts) / len(counts))
+    again = counts + random.normal(0, np.sqrt(sigma**2 + together * counts))
+    if shared.sum() > PLAIN and (np.diff(bins) >= 0).all():  # cells in their order, as they were counted
+        again[shared] = smoothed(again[shared], sigma)
+    again[-1] *= counts[-1] > 0  # if nobody is missing, nobody is made so
+    return np.asarray(np.where(shared, np.maximum(again, 0), counts))
 
 
 def hold(field: MarkovField, margins: Sequence[Noisy], tables: dict[tuple[int, ...], Noisy]) -> None:

@@ -31,7 +31,15 @@ from numpy.typing import NDArray
 from defocus.answers import Preview, PreviewColumn, export
 from defocus.answers.rules import rules_of
 from defocus.engines.schema import ARROW, Column, Kind, Schema
-from defocus.errors import InvalidParameterError, Number, QualityNotReachedError, SourceError, UnknownColumnError, whole
+from defocus.errors import (
+    InvalidParameterError,
+    Number,
+    QualityNotReachedError,
+    SourceError,
+    UnknownColumnError,
+    probability,
+    whole,
+)
 from defocus.ledger import Ledger, Receipt
 from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
@@ -43,6 +51,7 @@ from defocus.synthesis.field import MarkovField
 from defocus.synthesis.generator import HOLDS, Generator, codes_within, conditioned, seeded
 from defocus.synthesis.measurement import STEPS, Spending, pairs_of
 from defocus.synthesis.noise_aware import hold
+from defocus.synthesis.synthesiser import ready
 from defocus.synthesis.views import View, bound_of, planned
 from defocus.tables import Table
 from defocus.tables.consent import consented_purpose
@@ -169,6 +178,8 @@ class PeopleSynthesiser:
         views = self._views()
         plans, event = planned(views, _PARTS, spendable(epsilon, delta))
         asked = spendable(epsilon, delta, self._book)
+        least = None if accept is None else float(probability("accept", accept, zero=False))
+        ready()
         chance = bits_of(bits)
         for view in views:
             rehearse(view.rows, [domain.name for domain in view.domains], ())
@@ -183,8 +194,11 @@ class PeopleSynthesiser:
                     rules=self._rules(),
                     receipt=receipt,
                     asked=asked,
+                    together=view.together,
                 )
-                for domains, fitted in (view.fitted(plan, chance) for view, plan in zip(views, plans, strict=True))
+                for view, (domains, fitted) in (
+                    (view, view.fitted(plan, chance)) for view, plan in zip(views, plans, strict=True)
+                )
             )
             return PeopleGenerator(persons, steps, self.key, self.order, tuple(self.person), self.row_names)
 
@@ -203,9 +217,9 @@ class PeopleSynthesiser:
             replan=lambda other: planned(views, _PARTS, spendable(epsilon, other))[1],
             what="synthetic people",
         )
-        if accept is not None and made.distance > float(accept):
+        if least is not None and made.distance > least:
             entry = 0 if made.receipt is None else made.receipt.sequence
-            raise QualityNotReachedError(made, charge=entry, distance=made.distance, wanted=float(accept))
+            raise QualityNotReachedError(made, charge=entry, distance=made.distance, wanted=least)
         return made
 
     @property

@@ -56,6 +56,8 @@ class Aggregate(ABC):
     """Something to ask of each group; everything in it is public. Its ``repr`` is part of what a ledger remembers."""
 
     __slots__ = ()
+    counts: ClassVar[str] = "rows"
+    """What is counted: "rows" and "people" by their weights, "values" one by one."""
 
     @property
     @abstractmethod
@@ -91,6 +93,16 @@ class Aggregate(ABC):
         return False
 
     @property
+    def finds(self) -> bool:
+        """Whether a part of its share finds how much of one person counts."""
+        return False
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """How far rows that noise hides may move it, here upwards alone: see ``limits`` of :class:`.AnswerColumn`."""
+        return math.inf, math.inf
+
+    @property
     def shared(self) -> object:
         """What is equal in aggregates that SQL asks for apart and :meth:`together` measures once."""
         return self
@@ -111,17 +123,10 @@ class Measured(Aggregate):
     """An aggregate that is measured by itself: a statement counts cells for each group, and each cell gets noise."""
 
     __slots__ = ()
-    counts: ClassVar[str] = "rows"
-    """What is counted: "rows" and "people" by their weights, "values" one by one."""
     cell: ClassVar[str]
     """What one cell is, in words."""
     in_blocks: ClassVar[bool] = False
     """Whether a group is one cell with noise of its own, so that answers in files can have it."""
-
-    @property
-    def finds(self) -> bool:
-        """Whether a part of its share finds how much of one person counts."""
-        return False
 
     def grid(self, rows: int, people: int) -> int:
         """What one of what it counts weighs, where a full row and a full person weigh so much."""
@@ -322,6 +327,11 @@ class Quantile(Measured):
         return Rule(f"{shown}, which would belong to one person", Effect.TOLD)
 
     @property
+    def limits(self) -> tuple[float, float]:
+        """The bounds of the values."""
+        return self.argument.bottom, self.argument.bottom + self.argument.width
+
+    @property
     def importance(self) -> int:
         """One for each level."""
         return len(self.levels)
@@ -388,17 +398,18 @@ class Quantile(Measured):
         low = high = np.full(values.shape, np.nan)
         if tree:
             low, high = argument.bottom + places.low * step, argument.bottom + (places.high + 1) * step
-        how = f"{_way(mechanism.rank_error(0.95) / measuring.grid, tree=tree)}, so of fewer rows it says nothing"
-        unknown = np.full(len(values), np.nan)
+        rank = float(mechanism.rank_error(0.95) / measuring.grid)
+        how, unknown = f"{_way(rank, tree=tree)}, so of fewer rows it says nothing", np.full(len(values), np.nan)
+        off = None if tree else rank
         return [
-            AnswerColumn(title, values[:, i], unknown, low[:, i], high[:, i], integral=False, how=how)
+            AnswerColumn(title, values[:, i], unknown, low[:, i], high[:, i], integral=False, how=how, rank=off)
             for i, title in enumerate(self.titles(name))
         ]
 
 
 def _way(rank: float, *, tree: bool) -> str:
     way = "tree of noisy sums" if tree else "exponential mechanism"
-    return f"{way}; at most {rank:.4g} rows from the true rank, with 95 % probability"
+    return f"{way}; at most {rank:.4g} rows from that rank among the rows that count, with 95 % probability"
 
 
 def count_units() -> Units:

@@ -1,5 +1,6 @@
 """Intervals that also hold what bounding and clipping take away, up to what somebody declares about it."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import final
@@ -40,7 +41,11 @@ class Bias:
         this, the statistic of all rows as they are. What is declared is not checked.
 
         Where nothing is declared about a bound that was found, N - K is at most what its
-        :class:`~defocus.tables.found_bound.Tail` lets expect, and quotients are as far apart as that lets expect.
+        :class:`~defocus.tables.found_bound.Tail` lets expect, and quotients are as far apart as that lets expect. Few
+        people with very many rows are not expected and may hide in the noise, so ends are open: how far the truth may
+        lie outside is in ``limits``, which depends on the question alone. Where the largest number of rows of one
+        person is declared, N - K is at most :func:`~defocus.tables.found_bound.hidden_rows` in each group with 97.5 %
+        probability, and ends of counts, sums and means hold that.
 
     >>> print(Bias(0.02, {"days": 0.1}))
     at most 2 % of the rows of each group lie beyond the bound, and clipping moves an average of days by at most 0.1
@@ -57,8 +62,18 @@ class Bias:
     def of_rows(self) -> Effect:
         """What a bound on rows does to intervals: nothing that they do not hold, where that is declared or found."""
         if self.found is not None:
-            return Effect.TOLD
+            return Effect.OPEN if self.is_open else Effect.TOLD
         return Effect.BOUND if self.beyond is None else Effect.READ
+
+    @property
+    def is_open(self) -> bool:
+        """Whether people with any number of rows may hide in the noise."""
+        return self.found is not None and math.isinf(self.found.beyond_most)
+
+    def opened(self, column: AnswerColumn, aggregate: Aggregate) -> AnswerColumn:
+        """The column of something else than a sum, whose ends are open where rows may lie beyond what counts."""
+        hides = self.found is not None and self.found.beyond_most > 0 and aggregate.counts == "rows"
+        return replace(column, limits=aggregate.limits) if hides or aggregate.finds else column
 
     def of_found(self, found: FoundBound) -> "Bias":
         """The same with what a bound that was found lets expect, unless something is declared about that."""
@@ -117,13 +132,18 @@ class Bias:
         """The column with intervals that hold what is declared, or was found, as well."""
         operation = statistic.operation
         rows = np.maximum(noisy.count("", split.everyone, "").high, 0.0)
-        if self.found is not None and operation not in _ADDED:
+        if self.found is not None and (self.is_open or (self.found.beyond_most > 0 and operation not in _KNOWN)):
+            column = replace(column, limits=replace(statistic, arguments=split.values).limits)
+        if self.found is not None and operation not in _ADDED and (self.is_open or operation not in _KNOWN):
             column = self._apart(column, statistic, split, rows)
         if operation not in _KNOWN:
             return column
-        b = self.beyond or 0.0
+        b: float | Floats = self.beyond or 0.0
         lost = b / (1 - b) * rows
         usual, most = (lost, lost) if self.found is None else self._lost(rows)
+        if self.found is not None and not self.is_open:
+            usual = most = np.full(len(rows), self.found.beyond_most)
+            b = self._part(noisy.count("", split.everyone, "").low)
         bottom, top, up, down = 0.0, 1.0, 0.0, 0.0
         if operation != "count":
             (value,) = split.values
@@ -137,6 +157,11 @@ class Bias:
             column.values - _beyond(column.values - column.low, -min(0.0, bottom), usual, most) - up * every,
             column.values + _beyond(column.high - column.values, max(0.0, top), usual, most) + down * every,
         )
+
+    def _part(self, rows: Floats) -> Floats:
+        """Which part of all rows of groups of which at least so many count lies beyond the bound, at most."""
+        hidden, counted = _some(self.found).beyond_most, np.maximum(rows, 0.0)
+        return np.where(hidden + counted > 0, hidden / np.maximum(hidden + counted, 1e-300), 0.0)
 
     def _lost(self, rows: Floats) -> tuple[Floats, Floats]:
         """How many rows of groups with so many rows lie beyond the bound that was found: the median, and at most."""

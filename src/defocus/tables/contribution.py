@@ -1,7 +1,7 @@
 """How much one person may contribute to a question, and who a person is."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import final
 
@@ -59,9 +59,11 @@ class Bound:
     per_group: int | None = None
     by: str = "weights"
     find: bool = False
+    most: int | None = field(default=None, repr=False)
+    """How many rows nobody has more than, where the owner knows. Intervals rest on it, and no promise of privacy."""
 
     def __post_init__(self) -> None:
-        for name in ("rows", "groups", "per_group"):
+        for name in ("rows", "groups", "per_group", "most"):
             value = getattr(self, name)
             if value is not None and count(name, value) > _MOST:
                 raise InvalidParameterError(
@@ -94,6 +96,7 @@ class Bound:
         groups: int | None = None,
         per_group: int | None = None,
         by: str = "weights",
+        most: int | None = None,
     ) -> "Bound":
         """The bound that people ask for: ``rows`` is found by default.
 
@@ -105,10 +108,15 @@ class Bound:
         if rows is None and (per_group is not None or by == "sampling"):  # these need a number
             at_least = max(DEFAULT_ROWS, groups or 1, per_group if isinstance(per_group, int) else 1)
             rows = None if groups is not None and per_group is not None else at_least
-            return cls(rows=rows, groups=groups, per_group=per_group, by=by)
+            return cls(rows=rows, groups=groups, per_group=per_group, by=by, most=most)
         if rows is None or isinstance(rows, str):
-            return cls(groups=groups, per_group=per_group, by=by, find=True)
-        return cls(rows=rows, groups=groups, per_group=per_group, by=by)
+            return cls(groups=groups, per_group=per_group, by=by, find=True, most=most)
+        return cls(rows=rows, groups=groups, per_group=per_group, by=by, most=most)
+
+    @property
+    def cuts(self) -> bool:
+        """Whether anybody may have more rows than count."""
+        return self.most is None or self.find or self.per_group is not None or self.most > self.total
 
     @property
     def total(self) -> int:

@@ -136,7 +136,7 @@ def _optional(name: str, thing: Any, comment: str) -> list[str]:
 def _bound(bound: Bound | None) -> list[str]:
     if bound is None:
         return []
-    given = {name: getattr(bound, name) for name in ("rows", "groups", "per_group")}
+    given = {name: getattr(bound, name) for name in ("rows", "groups", "per_group", "most")}
     given["rows"] = FIND if bound.find else bound.rows
     given["by"] = None if bound.by == "weights" else bound.by
     return [

@@ -308,7 +308,7 @@ def parsed(text: str, *, file: Path = Path("defocus.toml")) -> Dataset:
         budget=_budget(top.section("budget").only("epsilon", "delta", "rho", "mu", "direct")),
         ledger=top.word("ledger"),
         anchor_file=top.word("anchor_file"),
-        bound=_bound(top.section("bound").only("rows", "groups", "per_group", "by"), unit),
+        bound=_bound(top.section("bound").only("rows", "groups", "per_group", "by", "most"), unit),
         purposes=top.words("purposes"),
         parts=_parts(top.section("parts").only("column", "people")),
         columns=_columns(top),
@@ -374,8 +374,8 @@ def _bound(section: Section, unit: Unit) -> Bound | None:
         return None
     rows = FIND if section.values.get("rows") == FIND else section.whole("rows")
     groups, per_group = section.whole("groups"), section.whole("per_group")
-    by = section.word("by", "weights") or ""
-    bound = section.checked(None, lambda: Bound.of(rows=rows, groups=groups, per_group=per_group, by=by))
+    by, most = section.word("by", "weights") or "", section.whole("most")
+    bound = section.checked(None, lambda: Bound.of(rows=rows, groups=groups, per_group=per_group, by=by, most=most))
     return section.checked(None, lambda: fitting(bound, people=unit.column is not None))
 
 

@@ -180,7 +180,7 @@ class Distinct(Measured):
         unit = measuring.groups.rows.unit
         said = f"one {unit} brings at most {k} different value{'' if k == 1 else 's'} of {self.text}"
         missed = f"values that few bring may be missing, and {2 * k} of each would show at most {more} more"
-        rule = Rule(f"{said}, a number that was found privately, chosen at random; {missed}", Effect.BOUND)
+        rule = Rule(f"{said}, a number that was found privately, chosen at random; {missed}", Effect.OPEN)
         return replace(self, at_most=k), replace(measuring, grid=_PERSON // k), mechanism.noise, (rule,)
 
     def searching(self, measuring: Measuring) -> exp.Select | None:

@@ -30,7 +30,7 @@ from defocus.mechanisms.ranges import FoundRange
 from defocus.noise import Bits
 from defocus.tables.bias import Bias
 from defocus.tables.contribution import DEFAULT_ROWS, Bound, people_weight
-from defocus.tables.found_bound import EDGES, FoundBound, best_bound
+from defocus.tables.found_bound import EDGES, FoundBound, best_bound, hidden_rows
 from defocus.tables.grouping_sets import GroupingSets, Layout, whole_counts
 from defocus.tables.keys import EVERYTHING, Keys, StoredKeys
 from defocus.tables.measurement import Exact, Measuring, Statement
@@ -124,7 +124,8 @@ class Run:
             apart = replace(measuring, grid=plan.grid_of(aggregate), chance=self.chance.of(f"column {name}"))
             asked, apart, how, rules = aggregate.found(ranges).settled(apart, plan.others[name], self.bits)
             said += rules
-            columns[name] = asked.release(name, apart, how, self.bits)
+            shown = asked.release(name, apart, how, self.bits)
+            columns[name] = [bias.opened(column, aggregate.found(ranges)) for column in shown]
         unseen = {text for text, bounds in found.items() if not bounds.seen}
         for name, each in measurements.aggregates:
             if any(argument.find and argument.text in unseen for argument in each.arguments):
@@ -175,7 +176,11 @@ class Run:
         plan = replace(self.plan, people_grid=people_weight(grid, most, norm), memberships=None)
         run = replace(self, plan=plan, bound=replace(_some(self.bound), groups=most))
         keys, columns, said = run.answer(keys)
-        return keys, columns, (*self._in_groups(most, best, keys.number), *said)
+        cut = self._in_groups(most, best, keys.number)
+        people = {name for name, aggregate in self.plan.arrangement.apart if aggregate.counts == "people"}
+        if cut:
+            columns = tuple(replace(x, limits=(math.inf, math.inf)) if x.name in people else x for x in columns)
+        return keys, columns, (*cut, *said)
 
     def _in_groups(self, most: int, best: FoundBound, number: int) -> tuple[Rule, ...]:
         """In how many groups people were counted, in words, where that is not in all of them."""
@@ -184,7 +189,7 @@ class Run:
         groups = f"{most} group{'' if most == 1 else 's'}, a bound that was found privately"
         said = f"where people are counted, one {self.rows.unit} counts in at most {groups}"
         less = f"up to {brief(100 * best.missing)} % of all pairs lie beyond it"
-        return (Rule(f"{said}; {less}", Effect.BOUND),)
+        return (Rule(f"{said}; {less}", Effect.OPEN),)
 
     def _bounded(self, keys: Keys, noise: CellNoise) -> tuple[Keys, tuple[AnswerColumn, ...], tuple[str, ...]]:
         """The answer with the bound that a noisy histogram of contributions suggests."""
@@ -201,22 +206,27 @@ class Run:
         exact = Measuring(groups, self.plan.grid, self.chance, self.progress).contributions(EDGES)
         quotients = [aggregate.quotient for _, aggregate in self.plan.arrangement.aggregates]
         person = self.plan.grid * DEFAULT_ROWS
+        noisy, scale = noise.add(exact, self.bits), max(1.0, math.sqrt(noise.variance / 2))  # people are whole
+        known = None if self.bound is None else self.bound.most
         best = best_bound(
-            noise.add(exact, self.bits),
-            scale=max(1.0, math.sqrt(noise.variance / 2)),  # whole numbers of people have no finer noise
+            noisy,
+            scale=scale,
             groups=number,
             noise=max((math.sqrt(cell.variance) / person for cell in self.plan.splits), default=1.0),
             counts=not all(quotients),
             quotients=any(quotients),
+            rows_most=known,
         )
-        rows = min(best.rows, max(1, person >> 8))  # so that a row still weighs enough
+        rows = min(best.rows, max(1, person >> 8), best.rows if known is None else known)  # a row must weigh enough
         # In how many groups people are counted was planned, so the number of rows found must not change it.
         most = None if self.bound is None else self.bound.people_in
         plan = replace(self.plan, grid=person // rows, contributions=None)
         best = replace(best, rows=rows, weight=best.weight * best.rows / rows)
+        if known is not None:
+            best = replace(best, beyond_most=float(hidden_rows(noisy, scale, [rows], known)[0]))
         bias = (self.bias or Bias()).of_found(best) if held else self.bias
         run = replace(self, plan=plan, bound=Bound(rows=rows, groups=most), found=best, bias=bias)
-        return run, Rule(_found(best, self.rows.unit, held=held), (bias or Bias()).of_rows)
+        return run, Rule(_found(best, self.rows.unit, known, held=held), (bias or Bias()).of_rows)
 
     def _ranges(self, groups: Groups) -> dict[str, FoundRange]:
         """Bounds for the columns that have none, from everybody's rows."""
@@ -268,16 +278,20 @@ def _nothing(column: AnswerColumn) -> AnswerColumn:
     return replace(column, values=unknown, errors=unknown, low=-endless, high=endless)
 
 
-def _found(best: FoundBound, unit: str | None, *, held: bool) -> str:
+def _found(best: FoundBound, unit: str | None, known: int | None, *, held: bool) -> str:
     """The bound that was found, in words, and what it may do to the numbers: few people with very many rows hide."""
     rows = f"{best.rows} row{'' if best.rows == 1 else 's'}"
     said = f"one {unit} counts with at most {rows}, a bound that was found privately"
     if best.beyond >= _HARDLY:
         said += f"; about {100 * best.beyond:.0f} % of the rows that show lie beyond it and count with less weight"
+    if known is not None and best.rows >= known:
+        return f"{said}; nobody has more than {known}"
+    if known is not None and held:
+        return f"{said}; intervals hold up to {brief(best.beyond_most)} rows beyond it, if nobody has more than {known}"
+    few = f"{best.hidden} people" if best.hidden > 1 else "one person"
     most = f"up to {brief(100 * best.missing)} % of all rows, if people thin out beyond the bound as they do up to it"
     said += f"; intervals hold what lies beyond it, {most}" if held else f"; beyond it lie {most}"
-    few = f"of {best.hidden} people" if best.hidden > 1 else "of one person"
-    return f"{said}, and not the rows beyond {best.rows} {few} more than the noise lets see"
+    return f"{said}; {few} with any number of rows may hide in the noise: declare what nobody exceeds, bound(most=…)"
 
 
 def _some(bound: Bound | None) -> Bound:

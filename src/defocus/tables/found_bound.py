@@ -7,9 +7,10 @@ so its sensitivity is one, whatever they contribute. The bound is then chosen fr
 What one person weighs at most is fixed before: with R rows each of them weighs 1/R of it. So the noise, and with it
 what is charged, does not depend on R.
 
-No interval holds every table: one person with any number of rows hides in the noise. So the :class:`Tail` is taken to
-thin out beyond the bound as it does up to it, as a power of the number of rows or faster, or to end where nobody shows
-any more; intervals are widened by what may then be missing, and answers say how many people hide in the noise.
+No interval with two ends holds every table: one person with any number of rows hides in the noise. So the
+:class:`Tail` is taken to thin out beyond the bound as it does up to it, as a power of the number of rows or faster, or
+to end where nobody shows any more; intervals are widened by what may then be missing. What hides beyond that leaves
+their ends open. They are closed where somebody declares how many rows nobody has more than: :func:`hidden_rows`.
 
 Reference: Amin, Kulesza, Munoz Medina, Vassilvitskii (2019), Bounding user contributions: a bias-variance trade-off in
 differential privacy, for the trade-off.
@@ -23,7 +24,7 @@ from typing import TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["EDGES", "SPREAD", "FoundBound", "Tail", "best_bound"]
+__all__ = ["EDGES", "SPREAD", "FoundBound", "Tail", "best_bound", "hidden_rows"]
 
 _Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -49,6 +50,8 @@ _SURELY = {1: 9.01, 2: 10.87, 4: 13.59, 8: 17.59}
 """What a sum of so many Laplace variables of scale one exceeds anywhere among all buckets with probability 1/400."""
 
 _DRAWS = 400
+_NOISES = 4_000
+"""How often noise is drawn to learn how large it may be."""
 _STREAM = 20_000
 """The seed of the public pseudo-random numbers that possible tails are drawn with: they protect nobody."""
 _INDEX = np.geomspace(0.9, 12.0, 32)
@@ -190,6 +193,8 @@ class FoundBound:
     hidden: int
     """How many people may have any number of rows without being told from noise, which a bucket of them hides."""
     tail: Tail = field(repr=False)
+    beyond_most: float = math.inf
+    """How many rows at most may lie beyond it, see :func:`hidden_rows`; any number where nobody declares the most."""
 
     @property
     def missing(self) -> float:
@@ -213,6 +218,7 @@ def best_bound(
     quotients: bool,
     norm: int = 1,
     most: int | None = None,
+    rows_most: int | None = None,
 ) -> FoundBound:
     r"""The number of rows with the least expected error, from a noisy histogram of people by their number of rows.
 
@@ -233,6 +239,8 @@ def best_bound(
             noise is for the L2 norm.
         most: what nobody can have more of, where that is public: as many groups as there are. Then what is counted of
             one person is in different groups.
+        rows_most: how many rows nobody has more than, where that is declared. What :func:`hidden_rows` then says does
+            not choose the bound: it is mostly nobody's, and numbers would be worse for it.
 
     >>> people = np.zeros(len(EDGES), np.int64)
     >>> people[EDGES.index(2)], people[EDGES.index(64)] = 100_000, 10_000
@@ -244,7 +252,8 @@ def best_bound(
     """
     groups = max(1, groups)  # none where no key was found
     numbers, end = _people(people, scale)
-    tail = Tail.of(people, scale, most)
+    known = most if rows_most is None else rows_most
+    tail = Tail.of(people, scale, known)
     missing = tail.missing(1 / groups, EDGES, _USUALLY) if most is None else tail.missing(1, EDGES, _USUALLY) / groups
     apart = SPREAD * tail.differing(1 / groups, EDGES) if quotients else np.zeros(len(EDGES))
     total = max(1.0, float((numbers * tail.rows).sum()))
@@ -263,6 +272,36 @@ def best_bound(
             error += math.hypot(math.sqrt(0.5) * spread, apart[place])
         options.append((error, FoundBound(bound, lost, kept / bound, hidden, tail)))
     return min(options, key=lambda option: option[0])[1]
+
+
+def hidden_rows(people: npt.NDArray[np.int64], scale: float, bounds: Sequence[int], most: int) -> _Floats:
+    r"""How many rows lie beyond each of several bounds if nobody has more than ``most``: with 97.5 % at most so many.
+
+    Bucket i holds :math:`n_i` people with at most :math:`e_i = \min(\text{its edge}, most)` rows each, so beyond R lie
+    at most :math:`\sum_i n_i (e_i - R)^+` rows. The noisy histogram is n + Z, so that this sum of the noisy numbers
+    misses it by :math:`\sum_i Z_i (e_i - R)^+`. How far that falls below zero at most, in units of its standard
+    deviation and for all R together, is read off pseudo-random draws of the discrete Laplace law: so R may be chosen
+    by the same histogram.
+
+    Guarantee:
+        A function of the noisy histogram and of public facts.
+
+    >>> people = np.zeros(len(EDGES), np.int64)
+    >>> people[EDGES.index(2)] = 1000
+    >>> [round(float(rows), -2) for rows in hidden_rows(people, 2.5, [2, 50, 100], 100)]
+    [1400.0, 700.0, 0.0]
+    """
+    ends = np.minimum(np.append(np.array(EDGES[:-1], np.float64), np.inf), most)
+    starts = np.array([0, *(edge for edge in EDGES if edge < most)], np.float64)
+    weights = np.where(most > _BELOW, np.maximum(ends - starts[:, None], 0.0), 0.0)
+    random, ratio = np.random.default_rng(_STREAM), -math.expm1(-1 / scale)
+    noise = random.geometric(ratio, (_NOISES, len(EDGES))) - random.geometric(ratio, (_NOISES, len(EDGES)))
+    deviations = scale * np.sqrt(2 * np.square(weights).sum(axis=1))
+    furthest = np.quantile((noise @ weights.T / deviations).max(axis=1), _CONFIDENCE)
+    rows = np.maximum(0.0, weights @ people + furthest * deviations)
+    # of a bound between two edges, as of the edge below it, whose weights are no less
+    places = np.searchsorted(starts, np.array(bounds, np.float64), side="right") - 1
+    return np.where(np.array(bounds) >= most, 0.0, rows[places])
 
 
 def _people(noisy: npt.NDArray[np.int64], scale: float) -> tuple[_Floats, int]:

@@ -365,7 +365,10 @@ class Query:
     @property
     def question(self) -> str:
         """What is asked, in one line."""
-        asked = ", ".join(f"{aggregate.words} as {name}" for name, aggregate in self.arrangement.aggregates)
+        asked = ", ".join(
+            name if aggregate.words == name else f"{aggregate.words} as {name}"
+            for name, aggregate in self.arrangement.aggregates
+        )
         groups = f", by {', '.join(self.by) if self.sets is None else self.sets.words()}" if self.by else ""
         if self.reading is not None:
             asked, groups = self.reading.words, ""
@@ -380,7 +383,8 @@ class Query:
         elif known is not None:
             keys = known.facts
         read = tuple(each for each in (self.reading, self.sets) if each is not None)
-        return repr((self.rows.facts(), words, self.by, keys, self.bound, self.arrangement.aggregates, *read))
+        most = () if self.bound is None or self.bound.most is None else (f"at most {self.bound.most} rows",)
+        return repr((self.rows.facts(), words, self.by, keys, self.bound, self.arrangement.aggregates, *read, *most))
 
     def __repr__(self) -> str:
         return f"Query({self.question})"
@@ -398,7 +402,8 @@ class Query:
         said: list[str] = [*part_rules(rows)]
         if bound is not None:
             if self.arrangement.counts_rows and not (found and bound.find):
-                said.append(Rule(_bounding(rows, bound), Effect.READ if rows.single else bias.of_rows))
+                effect = Effect.READ if rows.single or not bound.cuts else bias.of_rows
+                said.append(Rule(_bounding(rows, bound), effect))
             if self.by and not (found and plan.memberships is not None):
                 said += _grouping(rows, bound, keys, self.arrangement, plan)
             said.append(f"rows without a {rows.unit} belong to nobody and are left out")

@@ -65,6 +65,8 @@ class Rows:
     """Follows the rows it is about through every step; those of another table keep their own, which is none."""
     single: bool = False
     """Whether nobody has more than one row, so that no bound on contributions is needed."""
+    multiplied: bool = False
+    """Whether one row of the table may be several, since it met those of another."""
     counted: str | None = None
     """A column of the relation, and not of the schema, with the number of rows of the row's person, if there is one."""
 
@@ -286,8 +288,9 @@ def join_private(rows: Rows, other: Rows, on: object, how: object) -> Rows:
     added = [theirs for theirs in other.schema if theirs.name not in names and theirs.kind is not Kind.OTHER]
     relation = other.select([column(name) for name in (*names, *(theirs.name for theirs in added))])
     words = "; ".join(("joined with another private table of the same people", *other.words))
-    single = rows.single and other.single
-    return _joined(rows, relation.subquery(), added, on=names, side=side, words=words, steps=steps, single=single)
+    single, several = rows.single and other.single, rows.multiplied or other.multiplied or not other.single
+    both = _joined(rows, relation.subquery(), added, on=names, side=side, words=words, steps=steps, single=single)
+    return replace(both, multiplied=several)
 
 
 def _joined(

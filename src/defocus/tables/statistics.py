@@ -1,5 +1,6 @@
 """Statistics that follow from sums of values and of their products, and how their errors follow from the noise."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypeAlias, final
@@ -271,6 +272,16 @@ class Statistic(Aggregate):
     def quotient(self) -> bool:
         """Whether its error depends on the size of the group."""
         return not self.moments.linear
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """More rows raise a count, move a sum up or down by the signs of its values, and leave others in range."""
+        if self.operation in {"count", "squares"}:
+            return math.inf, math.inf
+        if self.operation != "sum":
+            return self.moments.range(self.arguments)
+        (value,) = self.arguments
+        return -math.inf if value.bottom < 0 else math.inf, math.inf if value.bottom + value.width > 0 else -math.inf
 
     def checked(self, rows: Rows) -> Self:
         """The same with declared bounds filled in; a count needs none."""

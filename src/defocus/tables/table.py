@@ -181,9 +181,9 @@ class Table:
             how: ``left`` keeps rows without a match, ``inner`` drops them.
         """
         if isinstance(other, str) and other in self.others:
-            return replace(self, rows=join_private(self.rows, self.others[other], on, how))
+            return _of(self, join_private(self.rows, self.others[other], on, how))
         if isinstance(other, Table):
-            return replace(self, rows=join_private(self.rows, other.rows, on, how))
+            return _of(self, join_private(self.rows, other.rows, on, how))
         source = self.public[other] if isinstance(other, str) and other in self.public else other
         return replace(self, rows=join_public(self.rows, source, on, how))
 
@@ -194,13 +194,19 @@ class Table:
         groups: int | None = None,
         per_group: int | None = None,
         by: str = "weights",
+        most: int | None = None,
     ) -> "Table":
         """What one person may contribute: rows in all, groups, and rows in each group.
 
         By default, and with ``rows="find"``, a part of what a question costs finds the number of rows with the least
         error: a fifth for a hundred groups, up to two fifths for one, and half of that where means alone are asked for.
+
+        With any bound that is found, a few people with very many rows may hide in the noise, so intervals have open
+        ends: "or more". ``most`` closes them: the number of rows that nobody has more than, as the owner knows without
+        looking at the data. It is not checked; intervals rest on it, and no promise of privacy does.
         """
-        return replace(self, contribution=Bound.of(rows=rows, groups=groups, per_group=per_group, by=by))
+        bound = Bound.of(rows=rows, groups=groups, per_group=per_group, by=by, most=most)
+        return replace(self, contribution=bound)
 
     def group_by(self, *columns: str | Sequence[str], keys: Any = DECLARED, sets: Any = None) -> "Grouped":
         """Groups of rows with equal values.
@@ -428,6 +434,7 @@ class Table:
         keys: Any = DECLARED,
         bounds: str | None = None,
         at_most: int | None = None,
+        intervals: bool = False,
         dialect: str = "duckdb",
     ) -> SqlQuery:
         """A SELECT as a question, to preview, plan or release; it may name this table and those opened beside it.
@@ -438,6 +445,7 @@ class Table:
                 domains, or those that are found, which needs a delta.
             bounds: "find" to pay for finding bounds that nobody declared.
             at_most: how many different values one person brings to a COUNT(DISTINCT …); found privately by default.
+            intervals: whether MEDIAN and the like are to have intervals, as :func:`.quantile` says; they err more then.
             dialect: which SQL it is, such as "postgres" or "spark".
         """
 
@@ -449,11 +457,12 @@ class Table:
             aggregates: Mapping[str, Aggregate],
             sets: GroupingSets | None,
         ) -> Query:
-            table = replace(self, rows=rows, contribution=self.contribution if own else None)
+            table = _of(self, rows) if own else replace(self, rows=rows, contribution=None)
             return _query(table, by, groups, aggregates, sets=sets)
 
         catalogue = Catalogue(self.name, self.rows, self.others, self.public)
-        return read(text, catalogue, ask, keys=keys, bounds=bounds, at_most=at_most, dialect=dialect)
+        how: dict[str, Any] = {"bounds": bounds, "at_most": at_most, "intervals": intervals, "dialect": dialect}
+        return read(text, catalogue, ask, keys=keys, **how)
 
     def sql(
         self,
@@ -633,6 +642,14 @@ def _without_consent(table: Table) -> None:
     """Refuse to ask about people whose consent was not looked at."""
     if table.consent is not None:
         consented_purpose(None)
+
+
+def _of(table: Table, rows: Rows) -> Table:
+    """The table with other rows; of one row that may have become many, nobody knows how many one person has."""
+    bound = table.contribution
+    if bound is not None and rows.multiplied and not table.rows.multiplied:
+        bound = replace(bound, most=None)
+    return replace(table, rows=rows, contribution=bound)
 
 
 def _bounded(table: Table) -> Bound | None:

@@ -21,6 +21,7 @@ from defocus.tables.aggregates import Aggregate
 __all__ = [
     "FUNCTIONS",
     "conditions",
+    "few_apart",
     "listed",
     "lowered",
     "number_of",
@@ -63,7 +64,7 @@ def lowered(table: Any, said: Mapping[str, Any]) -> Any:
             raise unread(
                 "sql is not text" if beside is None else f"{beside} means nothing beside sql", "write a SELECT."
             )
-        how = {name: said[name] for name in ("dialect", "bounds", "at_most", "keys") if name in said}
+        how = {name: said[name] for name in ("dialect", "bounds", "at_most", "intervals", "keys") if name in said}
         return stepped(table, said).sql_query(said["sql"], **how)
     if not said.get("aggregates"):
         raise unread("nothing is asked", 'write sql, or aggregates such as {"visits": {"function": "count"}}.')
@@ -111,6 +112,18 @@ def conditions(question: str) -> tuple[frozenset[str], str]:
     if where is not None:
         where.pop()
     return held, _spelt(tree)
+
+
+def few_apart(
+    one: tuple[frozenset[str], str], other: tuple[frozenset[str], str]
+) -> tuple[frozenset[str], frozenset[str]] | None:
+    """The conditions that each of two questions has alone, where they ask the same and differ in one at most.
+
+    >>> few_apart((frozenset({"age > 30"}), "count"), (frozenset({"age > 31"}), "count"))
+    (frozenset({'age > 30'}), frozenset({'age > 31'}))
+    """
+    here, there = one[0] - other[0], other[0] - one[0]
+    return (here, there) if one[1] == other[1] and len(here) <= 1 and len(there) <= 1 else None
 
 
 def spelled(aggregate: object) -> dict[str, Any]:

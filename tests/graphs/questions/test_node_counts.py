@@ -70,6 +70,62 @@ def test_the_noise_has_the_scale_of_the_cap_and_no_other() -> None:
     assert method.event == events.DiscreteLaplace(100, 100)
 
 
+HUBS = build(1003, np.repeat([0, 1, 2], 1000), np.tile(np.arange(3, 1003), 3))
+"""Three nodes that are joined to a thousand others: what any cap below takes away is most of what there is."""
+
+
+@pytest.mark.parametrize("unit", [node(), node(replace=True)])
+@pytest.mark.parametrize("question", [AskEdges(cap=20), AskEdges()])
+def test_lower_ends_of_capped_counts_hold_on_graphs_with_hubs_and_no_upper_end_is_shown(
+    question: Any, unit: Unit
+) -> None:
+    (method,) = question.methods(public(unit), Budget(1))
+    data, bits = Data.of(HUBS), seeded(2)
+    columns = [method.run(data, bits).columns[0] for _ in range(100)]
+    assert all(column.high[0] == math.inf for column in columns)
+    assert all(column.low[0] <= HUBS.edges for column in columns)
+    assert all(column.interval(0.99)[0][0] < column.low[0] for column in columns)
+
+
+@pytest.mark.statistical
+def test_a_lower_end_is_above_what_is_counted_once_in_twenty_times() -> None:
+    """Where the cap takes nothing away, a narrower interval would be seen."""
+    graph = random_graph(200, 800)
+    (method,) = AskEdges(cap=50).methods(public(), Budget(1))
+    data, bits = Data.of(graph), seeded(4)
+    columns = [method.run(data, bits).columns[0] for _ in range(2000)]
+    for confidence, ends in ((0.95, [c.low[0] for c in columns]), (0.99, [c.interval(0.99)[0][0] for c in columns])):
+        missed = float(np.mean(np.array(ends) > graph.edges))
+        assert missed == pytest.approx(1 - confidence, abs=4 * math.sqrt((1 - confidence) / 2000))
+
+
+def test_a_declared_degree_gives_both_ends_and_a_cap_below_it_one() -> None:
+    graph = random_graph(200, 800)
+    for question in (AskEdges(), AskEdges(cap=30), AskTriangles()):
+        (method,) = question.methods(public(node(max_degree=30)), Budget(1))
+        assert np.isfinite(method.run(Data.of(graph), seeded(1)).columns[0].high).all()
+    for question in (AskEdges(cap=29), AskTriangles(cap=434)):
+        (method,) = question.methods(public(node(max_degree=30)), Budget(1))
+        assert np.isposinf(method.run(Data.of(graph), seeded(1)).columns[0].high).all()
+
+
+def test_a_degree_histogram_has_intervals_where_the_largest_degree_is_declared_only() -> None:
+    graph = random_graph(2000, 8000)
+    truth = np.bincount(graph.degrees, minlength=31)[:31]
+    for method in AskHistogram().methods(public(node(max_degree=30)), Budget(1)):
+        column = method.run(Data.of(graph), seeded(1)).columns[0]
+        assert ((column.low <= truth) & (truth <= column.high)).mean() >= 0.9
+    for unit, question in (
+        (node(max_degree=30), AskHistogram(29)),
+        (node(), AskHistogram(30)),
+        (node(), AskHistogram()),
+    ):
+        for method in question.methods(public(unit), Budget(1)):
+            column = method.run(Data.of(graph), seeded(1)).columns[0]
+            assert np.isnan(column.half).all()
+            assert math.isnan(method.interval)
+
+
 def test_a_histogram_needs_the_list_of_nodes() -> None:
     with pytest.raises(NotDeclaredError, match="not known here"):
         AskHistogram().methods(public(listed=False), Budget(1))

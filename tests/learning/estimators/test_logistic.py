@@ -14,10 +14,11 @@ from sklearn.pipeline import make_pipeline
 
 from defocus import Budget, Ledger, rows
 from defocus.errors import InvalidParameterError, UnfitDataError
-from defocus.learning import LogisticRegression, StandardScaler
+from defocus.learning import AdditiveModel, LogisticRegression, StandardScaler
 from defocus.learning.estimators import descent
 from defocus.learning.estimators.descent import PULL, pulls
 from defocus.learning.estimators.grid import Ball, Held
+from defocus.learning.estimators.labels import class_weights, declared_labels
 from defocus.noise.testing import seeded
 from defocus.privacy.accounting import account
 from defocus.privacy.events import DiscreteGaussian, parts_of
@@ -48,6 +49,66 @@ def test_a_row_moves_the_gradient_by_at_most_the_bound_at_any_coefficients(
 
     moved = (gradient(7) - gradient(6)).astype(object)
     assert (moved**2).sum() <= (2**descent.ROW_BITS * PULL) ** 2
+
+
+@given(seed=st.integers(0, 10**6), classes=st.integers(2, 4), given=st.lists(st.floats(1e-9, 1e9), min_size=4))
+@settings(max_examples=40, deadline=None)
+def test_weights_of_classes_are_shares_of_the_largest_and_lengthen_no_pull(
+    seed: int, classes: int, given: list[float]
+) -> None:
+    rng = np.random.default_rng(seed)
+    known = declared_labels(range(classes))
+    weights = class_weights(dict(zip(range(classes), given, strict=False)), known)
+    assert weights is not None
+    shares, places = weights.shares(known.known), rng.integers(-1, classes, size=9)
+    scores = rng.normal(size=(9, 1 if classes == 2 else classes)) * 100
+    plain = pulls(np.rint(scores), places, unit=16, classes=classes)
+    held = weights.held(plain, places, shares)
+    assert shares.max() == 1
+    assert (abs(held) <= abs(plain)).all()
+    assert (held == np.rint(held)).all()
+    heaviest = places == shares.argmax()
+    assert np.array_equal(held[heaviest], plain[heaviest])
+    assert (held**2).sum(axis=1).max() <= PULL**2
+
+
+def test_a_fit_with_weights_moves_gradients_by_weighted_pulls_and_leans_to_the_heavy_class(watched: Any) -> None:
+    X, y = made(400)
+    told: dict[str, Any] = {"epsilon": 1, "delta": 1e-6, "max_iter": 5}
+    LogisticRegression(classes=[0, 1], **told).fit(X, y)
+    first = next(each for each in watched.exact if len(each) == 5)
+    watched.exact.clear()
+    LogisticRegression(classes=[0, 1], class_weight={0: 2, 1: 1}, **told).fit(X, y)
+    weighed = next(each for each in watched.exact if len(each) == 5)
+    held, sign = Ball(1.0, descent.ROW_BITS, 0.25).hold(X), np.where(y == 1, -1.0, 1.0)
+    assert np.array_equal(first, held.T @ (sign * PULL))
+    assert np.array_equal(weighed, held.T @ (sign * PULL * np.where(y == 1, 0.5, 1.0)))
+    X, y = made(4000)
+    plain, leaning = (
+        LogisticRegression(epsilon=20, delta=1e-6, max_iter=40, class_weight=each).fit(X, y).predict(X).mean()
+        for each in (None, {0: 20, 1: 1})
+    )
+    assert leaning < plain / 2
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"class_weight": "balanced"}, "private"),
+        ({"class_weight": {0: 0}}, "class_weight must be positive"),
+        ({"class_weight": {2: 1}}, "none of the declared"),
+        ({"class_weight": {}}, "none of the declared"),
+        ({"class_weight": {0: 2}, "solver": "objective"}, "for descent"),
+        ({"class_weight": {0: 2}, "intervals": True}, "for descent"),
+        ({"class_weight": {0: 2}, "delta": 0}, "for descent"),
+    ],
+)
+def test_weights_that_have_no_proof_or_would_follow_the_rows_are_refused(options: dict[str, Any], words: str) -> None:
+    X, y = made(10)
+    for kind in (LogisticRegression, AdditiveModel):
+        if kind is LogisticRegression or not {"solver", "intervals"} & options.keys():
+            with pytest.raises(InvalidParameterError, match=words):
+                kind(epsilon=1, classes=[0, 1], **{"delta": 1e-6, **options}).fit(X, y)
 
 
 def test_a_fit_releases_as_many_gradients_as_it_was_charged_for(watched: Any) -> None:

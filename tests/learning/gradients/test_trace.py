@@ -157,3 +157,32 @@ def test_a_draw_or_a_constant_that_decides_in_python_is_no_look_at_the_batch(num
     gradients = Gradients(beside(lambda x: x * 2 if number() > 0.5 else x), nn.CrossEntropyLoss())
     gradients.clipped_sum((X, torch.zeros(4, dtype=torch.long)), clip(1.0))
     assert not gradients.looks
+
+
+def _masked(m: Model, x: torch.Tensor) -> torch.Tensor:
+    """As transformers makes the mask of attention."""
+    there = x[:, :, :1] > 0
+    shown = None if not torch.compiler.is_compiling() and torch.all(there) else there
+    found: torch.Tensor = m.out((x if shown is None else x * shown).mean(1))
+    return found
+
+
+def test_code_that_looks_at_no_number_where_it_is_compiled_is_passed_at_once() -> None:
+    torch.manual_seed(0)
+    model = Model(_masked, out=nn.Linear(8, 3))
+    losses, batch = Losses(nn.CrossEntropyLoss()), sequences()
+    expected = added(Looped(model, losses, grouped(model, None)), model, batch, clip(0.5))[2]
+    way = OnePass(model, losses, grouped(model, None), Choices())
+    assert torch.allclose(added(way, model, batch, clip(0.5))[2], expected, atol=1e-5)
+    assert not torch.compiler.is_compiling()
+
+
+def test_what_is_told_of_a_look_is_where_it_was_first() -> None:
+    def always(m: Model, x: torch.Tensor) -> torch.Tensor:
+        scale = 2.0 if torch.compiler.is_compiling() and bool(x.max() > 1) else 1.0
+        made: torch.Tensor = m.out(x.mean(1)) * scale
+        return made if made.max() > 0 else 2 * made
+
+    with pytest.raises(LookedError, match=r"made\.max\(\)"):
+        graph(Model(always, out=nn.Linear(8, 3)), sequences())
+    assert not torch.compiler.is_compiling()

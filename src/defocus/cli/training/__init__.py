@@ -9,8 +9,9 @@ import numpy as np
 
 from defocus import learning
 from defocus.cli.terminal import console, facts, plain, to_json
+from defocus.cli.training import remote
 from defocus.cli.training.estimators import ESTIMATORS, table, write
-from defocus.cli.training.files import EXAMPLES, NETWORKS, Training, expense, opened, read, tried
+from defocus.cli.training.files import EXAMPLES, NETWORKS, Training, expense, opened, read, text_of, tried
 from defocus.cli.training.networks import arrays
 from defocus.errors import InvalidParameterError, UnfitDataError
 
@@ -19,33 +20,46 @@ __all__ = ["draft", "train"]
 
 def draft(kind: str) -> None:
     """Print a file to begin with."""
-    console().print(EXAMPLES[kind], soft_wrap=True, end="")
+    examples = {**EXAMPLES, "server": remote.EXAMPLE}
+    console().print(examples[kind], soft_wrap=True, end="")
 
 
-def train(config: Path | None, *, preview: bool, quiet: bool, force: bool, as_json: bool) -> None:
+def train(config: Path | None, *, server: str | None, preview: bool, quiet: bool, force: bool, as_json: bool) -> None:
     """Do what the file says, or only say it."""
     if config is None:
         raise InvalidParameterError(
             "It is not said what to train.", fix="name a file; defocus train --example table prints one."
         )
-    asked = read(config)
-    if not asked.out.parent.is_dir():
+    if server is not None:
+        top, out = remote.asked(text_of(config), config.absolute().parent)
+        _writable(out, force=force)
+        report = remote.fitted(top, out, server, preview=preview, as_json=as_json)
+    else:
+        report = _trained(read(config), preview=preview, force=force, progress=not (quiet or as_json))
+    if as_json and report:
+        to_json(report)
+    elif report:
+        console().print(facts((name, plain(words)) for name, words in report.items()), soft_wrap=True)
+
+
+def _writable(out: Path, *, force: bool) -> None:
+    if not out.parent.is_dir():
         raise InvalidParameterError("There is no folder for the model.", fix='make it, or write another out = "…".')
-    if asked.out.exists() and not force:
+    if out.exists() and not force:
         raise InvalidParameterError(
-            f"There is a model at {asked.out.name!r:.100} already; nothing was charged.",
+            f"There is a model at {out.name!r:.100} already; nothing was charged.",
             fix='write another out = "…", or add --force to write over it.',
         )
+
+
+def _trained(asked: Training, *, preview: bool, force: bool, progress: bool) -> Mapping[str, Any]:
+    """What becomes of training here."""
+    _writable(asked.out, force=force)
     if asked.kind in NETWORKS:
         from defocus.cli.training.networks import networked  # noqa: PLC0415 # torch is loaded only for networks
 
-        report = networked(asked, *arrays(asked, asked.data), preview=preview, progress=not (quiet or as_json))
-    else:
-        report = _estimated(asked, preview=preview)
-    if as_json:
-        to_json(report)
-    else:
-        console().print(facts((name, plain(words)) for name, words in report.items()), soft_wrap=True)
+        return networked(asked, *arrays(asked, asked.data), preview=preview, progress=progress)
+    return _estimated(asked, preview=preview)
 
 
 def _estimated(asked: Training, *, preview: bool) -> Mapping[str, Any]:
@@ -61,6 +75,8 @@ def _estimated(asked: Training, *, preview: bool) -> Mapping[str, Any]:
         given["target"] = asked.range
     elif asked.values and asked.supervised:
         given["classes"] = list(range(len(asked.values)))
+        if asked.weights:
+            given["class_weight"] = dict(enumerate(asked.weights))
     if test is not None and asked.values and asked.supervised and (test[1] < 0).all():
         raise UnfitDataError(
             "No public row has a declared class, so private ones hardly would; nothing was charged.",

@@ -21,7 +21,19 @@ from defocus import learning
 from defocus.cli.training.files import Training
 from defocus.errors import InvalidParameterError, UnfitDataError, UnknownColumnError
 
-__all__ = ["CLASSIFIERS", "ESTIMATORS", "Kept", "columns", "kept", "loaded", "table", "table_of", "write"]
+__all__ = [
+    "CLASSIFIERS",
+    "ESTIMATORS",
+    "Kept",
+    "classes_of",
+    "columns",
+    "kept",
+    "loaded",
+    "table",
+    "table_of",
+    "texts_of",
+    "write",
+]
 
 
 _Floats: TypeAlias = npt.NDArray[np.float64]
@@ -45,7 +57,7 @@ def table(asked: Training, place: Path) -> tuple[_Floats, Any]:
         return features, None
     if asked.range is not None:
         return features, _numbers(rows[target], target)
-    return features, _classes(rows[target], asked.values, typed=place.suffix.lower() in _PARQUET)
+    return features, classes_of(rows, target, asked.values, typed=place)
 
 
 def columns(rows: pa.Table, names: Iterable[str]) -> _Floats:
@@ -109,6 +121,16 @@ def _texts_of(names: list[str], lines: Iterable[list[str]]) -> pa.Table:
     return pa.table([pa.array(column, pa.string()) for column in cells], names=names)
 
 
+def texts_of(rows: pa.Table, name: str) -> list[str | None]:
+    """A column of texts; refused by its type alone."""
+    column = _plain(rows[name])
+    if _is_text(column.type):
+        return _texts(column)
+    raise UnfitDataError(
+        f"The column {name!r:.60} is of type {column.type}, which is no text.", fix='name another one: text = "…".'
+    )
+
+
 def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
@@ -148,8 +170,8 @@ def _number(text: str | None) -> float:
         return float("nan")
 
 
-def _classes(column: pa.ChunkedArray, values: Sequence[Any], *, typed: bool) -> npt.NDArray[np.int64]:
-    """The place of each label among ``values``, or -1.
+def classes_of(rows: pa.Table, name: str, values: Sequence[Any], *, typed: Path) -> npt.NDArray[np.int64]:
+    """The place of each label in a column among ``values``, or -1; ``typed`` is the file that the rows stood in.
 
     A text is a class that is declared as that text. Numbers and truth values are found however they are spelt: 1 is
     1.0 and "1.0", and true is "True". Where the table has types, they must be those of a declared class.
@@ -158,9 +180,9 @@ def _classes(column: pa.ChunkedArray, values: Sequence[Any], *, typed: bool) -> 
     others = [(each, place) for place, each in enumerate(values) if not isinstance(each, str)]
     numbers: dict[Any, int] = dict(reversed(others))  # of 1 and true, the first
     truths = {str(each).lower(): place for place, each in enumerate(values) if isinstance(each, bool)}
-    column = _plain(column)
+    column = _plain(rows[name])
     textual = _is_text(column.type)
-    if typed and not (texts if textual else numbers if _is_number(column.type) else None):
+    if typed.suffix.lower() in _PARQUET and not (texts if textual else numbers if _is_number(column.type) else None):
         raise UnfitDataError(
             f"The target is of type {column.type}, but no declared class is.",
             fix='write numbers without quotation marks and texts with them, as in values = [0, 1] or ["no", "yes"].',

@@ -17,13 +17,29 @@ from defocus.privacy.units import Unit, rows, user
 from defocus.release.charge import admitted
 from defocus.tables.dataset_file import Section, parse
 
-__all__ = ["ESTIMATORS", "EXAMPLES", "NETWORKS", "Training", "expense", "opened", "parsed", "read", "tried"]
+__all__ = [
+    "ESTIMATORS",
+    "EXAMPLES",
+    "NETWORKS",
+    "TEXTS",
+    "TextForm",
+    "Training",
+    "expense",
+    "needed",
+    "opened",
+    "parsed",
+    "read",
+    "text_of",
+    "tried",
+]
 
 
 ESTIMATORS = ("logistic", "additive", "naive-bayes", "linear-regression", "k-means", "pca")
 """What is trained on tables."""
-NETWORKS = ("linear", "mlp", "cnn")
-"""What is trained on arrays and images."""
+TEXTS = ("bag", "attention")
+"""What is trained on texts."""
+NETWORKS = ("linear", "mlp", "cnn", *TEXTS)
+"""What is trained on arrays, images and texts."""
 _UNSUPERVISED = ("k-means", "pca")
 
 _TOP = """\
@@ -43,7 +59,8 @@ rows = true                  # whom it protects: one row
 """
 _SIZE = "# size = 5000                # the public number of examples or persons, if that of the data is private\n"
 _USERS = '# column = "patient"         # or one person: the data has an array of that name, beside x and y\n'
-_NETWORK = """# hidden = 64                # how wide layers are, for mlp and cnn
+_NETWORK = """# weights = [1, 5]           # what examples of each class count for
+# hidden = 64                # how wide layers are
 
 [training]                   # the batch size is suggested from public facts by default
 # batch_size = 512
@@ -52,6 +69,7 @@ _NETWORK = """# hidden = 64                # how wide layers are, for mlp and cn
 # rate = 0.001
 # device = "cuda"
 # checkpoint = "run.ckpt"    # secret: the run goes on from there if it was interrupted
+# audit = 1000               # canaries, which show how much the run tells of one person at least
 
 # [public]
 # test = "volunteers{ending} # examples that are public: the accuracy on them is printed
@@ -65,6 +83,7 @@ kind = "logistic"            # or additive, naive-bayes, linear-regression, k-me
 [target]
 column = "ill"
 values = ["no", "yes"]       # all classes that count; for linear-regression: low and high
+# weights = [1, 5]           # what rows of each class count for, in logistic and additive
 
 [features]                   # the least and largest value of each, from what is known and not from the data
 age = [18, 90]
@@ -73,14 +92,16 @@ pressure = [60, 220]
 # [public]
 # test = "volunteers.csv"    # rows that are public: the score on them is printed
 """,
-    "arrays": _TOP.format(data="patients.npz", out="model.pt", size=_SIZE).replace("one row\n", f"one row\n{_USERS}")
+    "arrays": _TOP.format(data="patients.npz", out="model.safetensors", size=_SIZE).replace(
+        "one row\n", f"one row\n{_USERS}"
+    )
     + """
 [model]                      # on the arrays x and y of the data
 kind = "mlp"                 # or linear, cnn
 classes = 2                  # y is from 0 to classes - 1
 """
     + _NETWORK.format(ending='.npz"   '),
-    "images": _TOP.format(data="photos", out="model.pt", size=_SIZE)
+    "images": _TOP.format(data="photos", out="model.safetensors", size=_SIZE)
     + """
 [model]
 kind = "cnn"                 # or linear, mlp
@@ -89,7 +110,41 @@ side = 28                    # images are brought to so many pixels each way
 colour = false
 """
     + _NETWORK.format(ending='"       '),
+    "texts": _TOP.format(data="reviews", out="model.safetensors", size=_SIZE)
+    + """
+[model]
+kind = "bag"                 # of words, in any order; or attention, which sees it
+values = ["bad", "good"]     # the folders in data, one for each class, with a .txt file for each text
+# text = "review"            # or data = "reviews.csv": the column with the texts, and values of the target
+tokens = "words"             # or bytes
+buckets = 1024               # words are numbered by a public hash, not by a list that is made of the data
+length = 128                 # how many tokens of a text are read
+"""
+    + _NETWORK.format(ending='"       ').replace(
+        "# [public]",
+        """# [target]
+# column = "opinion"         # of a table
+
+# [public]""",
+    ),
 }
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextForm:
+    """How a text becomes numbers: by this alone, and by nothing that other texts say."""
+
+    column: str | None
+    """Where the texts are in a table."""
+    tokens: str
+    buckets: int
+    length: int
+
+    @property
+    def vocabulary(self) -> int:
+        """How many numbers there are; zero is none."""
+        return self.buckets if self.tokens == "words" else 257
 
 
 @final
@@ -112,11 +167,15 @@ class Training:
     target: str | None
     values: tuple[Any, ...]
     """The classes that count; empty where there are none."""
+    weights: tuple[Number, ...]
+    """What each class counts for; empty where all count alike."""
     range: tuple[Number, Number] | None
     """The least and largest target of a regression."""
     features: Mapping[str, tuple[Number, Number]]
     side: int | None
     colour: bool
+    form: TextForm | None
+    """How texts are read, for networks that take them."""
     training: Mapping[str, Any]
     size: int | None
     test: Path | None
@@ -135,14 +194,18 @@ class Training:
 
 def read(path: Path) -> Training:
     """The file at a place."""
+    return parsed(text_of(path), home=path.absolute().parent, file=path.name)
+
+
+def text_of(path: Path) -> str:
+    """What is written in it."""
     try:
-        text = path.read_text("utf-8")
+        return path.read_text("utf-8")
     except (OSError, ValueError) as error:
         raise DatasetFileError(
             f"The file {str(path)!r:.200} cannot be read.",
             fix="check its place; defocus train --example table prints one to begin with.",
         ) from error
-    return parsed(text, home=path.absolute().parent, file=path.name)
 
 
 def parsed(text: str, *, home: Path = Path(), file: str = "train.toml") -> Training:
@@ -151,10 +214,10 @@ def parsed(text: str, *, home: Path = Path(), file: str = "train.toml") -> Train
         *("name", "data", "ledger", "anchor_file", "out", "size", "epsilon", "delta", "rho", "unit", "budget", "model"),
         *("target", "features", "training", "public"),
     )
-    data = _needed(top, "data")
+    data = needed(top, "data")
     name = top.word("name") or Path(data).stem
     model = top.section("model")
-    kind = _needed(model, "kind")
+    kind = needed(model, "kind")
     if kind not in (*ESTIMATORS, *NETWORKS):
         model.refuse("kind", f"There is no model {kind!r:.60}", f"choose {', '.join((*ESTIMATORS, *NETWORKS))}.")
     ledger, anchor = top.word("ledger"), top.word("anchor_file")
@@ -165,7 +228,7 @@ def parsed(text: str, *, home: Path = Path(), file: str = "train.toml") -> Train
     if ledger is None:
         ledger = str(beside(home / data, unit=unit, budget=budget or Budget(1), file=home / file))
     place, kept = ledger if "://" in ledger else str(home / ledger), None if anchor is None else str(home / anchor)
-    target = top.section("target").only("column", "values", "low", "high")
+    target = top.section("target").only("column", "values", "weights", "low", "high")
     training = _training(top, network=network)
     test = top.section("public").only("test").word("test")
     return Training(
@@ -173,7 +236,7 @@ def parsed(text: str, *, home: Path = Path(), file: str = "train.toml") -> Train
         data=home / data,
         ledger=place,
         anchor_file=kept,
-        out=home / (top.word("out") or ("model.pt" if network else "model.json")),
+        out=home / (top.word("out") or ("model.safetensors" if network else "model.json")),
         unit=unit,
         price=_price(top, lambda: total_of(place, budget, anchor_file=kept), network=network),
         budget=budget,
@@ -181,17 +244,20 @@ def parsed(text: str, *, home: Path = Path(), file: str = "train.toml") -> Train
         settings=_settings(model, kind),
         target=target.word("column"),
         values=_values(model if network else target),
+        weights=_weights(model if network else target, kind),
         range=_range(target),
         features={} if network else _features(top, kind, target),
         side=model.whole("side"),
         colour=model.flag("colour"),
+        form=_form(model) if kind in TEXTS else None,
         training=training,
         size=top.whole("size"),
         test=None if test is None else home / test,
     )
 
 
-def _needed(section: Section, key: str) -> str:
+def needed(section: Section, key: str) -> str:
+    """Text that must be there."""
     value = section.word(key)
     if value is None:
         section.refuse(None, f"{key} is missing", f'write {key} = "…".')
@@ -233,13 +299,29 @@ def _settings(model: Section, kind: str) -> dict[str, Any]:
         "pca": ("n_components",),
         "linear": (),
         "mlp": ("hidden",),
-        "cnn": ("hidden",),
+        **dict.fromkeys(("cnn", *TEXTS), ("hidden",)),
     }[kind]
-    of_images = ("classes", "values", "side", "colour") if kind in NETWORKS else ()
-    model.only("kind", *names, *of_images)
+    of_data: tuple[str, ...] = ("classes", "values", "weights", "side", "colour") if kind in NETWORKS else ()
+    if kind in TEXTS:
+        of_data = ("values", "weights", "text", "tokens", "buckets", "length")
+    model.only("kind", *names, *of_data)
     read: dict[str, Any] = {"solver": model.word, "C": model.number, "alpha": model.number}
     settings = {key: read.get(key, model.whole)(key) for key in names}
     return {key: value for key, value in settings.items() if value is not None}
+
+
+def _form(model: Section) -> TextForm:
+    tokens = model.word("tokens") or "words"
+    if tokens not in {"words", "bytes"}:
+        model.refuse("tokens", f"There are no tokens called {tokens!r:.60}", 'write tokens = "words" or "bytes".')
+    sizes = {key: model.whole(key) or usual for key, usual in (("buckets", 1024), ("length", 128))}
+    for key, value in sizes.items():
+        if not 2 <= value <= _MOST:
+            model.refuse(key, f"{key} is from 2 to {_MOST}", f"write {key} = 128.")
+    return TextForm(column=model.word("text"), tokens=tokens, **sizes)
+
+
+_MOST = 1 << 20
 
 
 def _values(section: Section) -> tuple[Any, ...]:
@@ -252,6 +334,18 @@ def _values(section: Section) -> tuple[Any, ...]:
     good = isinstance(listed, list) and all(isinstance(label, str | int | bool) for label in listed)
     if not good or len({str(label) for label in listed}) != len(listed) or (listed and len(listed) < 2):
         section.refuse("values", "values must list different classes, at least two", 'write values = ["no", "yes"].')
+    return tuple(listed)
+
+
+def _weights(section: Section, kind: str) -> tuple[Number, ...]:
+    listed = section.values.get("weights")
+    if listed is None:
+        return ()
+    if kind not in {"logistic", "additive", *NETWORKS}:
+        section.refuse("weights", f"Classes of {kind} have no weights", "leave weights out.")
+    good = isinstance(listed, list) and len(listed) == len(_values(section))
+    if not good or any(type(each) not in {int, float} or not 0 < each < _MOST for each in listed):
+        section.refuse("weights", "weights has a number above zero for each class", "write weights = [1, 5].")
     return tuple(listed)
 
 
@@ -287,11 +381,14 @@ def _features(top: Section, kind: str, target: Section) -> dict[str, tuple[Numbe
 
 
 def _training(top: Section, *, network: bool) -> dict[str, Any]:
-    section = top.section("training").only("batch_size", "epochs", "max_grad_norm", "rate", "device", "checkpoint")
+    section = top.section("training").only(
+        "batch_size", "epochs", "max_grad_norm", "rate", "device", "checkpoint", "audit"
+    )
     if section.values and not network:
         section.refuse(None, "Estimators are not trained in batches", "leave [training] out.")
     settings: dict[str, Any] = {"batch_size": section.whole("batch_size"), "device": section.word("device")}
     settings |= {key: section.number(key) for key in ("epochs", "max_grad_norm", "rate")}
+    settings["audit"] = section.whole("audit")
     for key, value in settings.items():
         if value is not None and not isinstance(value, str) and value <= 0:
             section.refuse(key, f"{key} must be above zero", f"write {key} = 1.")

@@ -1,13 +1,14 @@
 """Networks of ``defocus train``: models, arrays and folders of images.
 
-The data of ``defocus train`` for networks: arrays and folders of images. Refusals never quote what is in them.
+The data of ``defocus train`` for networks: arrays and folders of images; for texts see :mod:`.texts`. Refusals never
+quote what is in them.
 """
 
 import json
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -17,7 +18,8 @@ from zipfile import BadZipFile
 import numpy as np
 
 from defocus.cli.training.estimators import loaded
-from defocus.cli.training.files import NETWORKS, Training, expense, opened, tried
+from defocus.cli.training.files import NETWORKS, TEXTS, TextForm, Training, expense, opened, tried
+from defocus.cli.training.texts import labelled_texts, plain_texts
 from defocus.errors import InvalidParameterError, MissingExtraError, UnfitDataError
 from defocus.learning.suggestions import EPOCHS, suggest
 
@@ -32,7 +34,9 @@ _IMAGES = {".png", ".jpg", ".jpeg", ".bmp", ".webp"}
 
 
 def arrays(asked: Training, place: Path) -> tuple[Any, Any, Any]:
-    """Inputs, classes and users of a .npz file or of a folder with a folder of images for each class."""
+    """Inputs, classes and users of a .npz file, or of a folder with a folder of images or texts for each class."""
+    if asked.form is not None:
+        return labelled_texts(asked, asked.form, place, NO_CLASS)
     if place.is_dir():
         return (*_images(asked, place), None)
     kept = _kept(place)
@@ -67,8 +71,11 @@ def _kept(place: Path) -> dict[str, Any]:
     )
 
 
-def inputs(place: Path, side: int | None, *, colour: bool) -> tuple[Any, list[str] | None]:
-    """Inputs to predict: the array x of an .npz file, or the images of a folder with their names."""
+def inputs(place: Path, network: "Network") -> tuple[Any, list[str] | None]:
+    """Inputs to predict: the array x of an .npz file, a column of texts, or what is in a folder with its names."""
+    side, colour = network.side, network.colour
+    if network.form is not None:
+        return plain_texts(place, network.form)
     if place.is_dir():
         files = _files(place)
         read = _reader(side, colour=colour)
@@ -131,7 +138,7 @@ def _images(asked: Training, place: Path) -> tuple[Any, Any]:
 _GROUPS = 4
 _HIDDEN = 64
 _RATE = 1e-3
-_FORMAT = "defocus network 1"
+_FORMAT = "defocus network 2"
 _AT_ONCE = 1024
 
 
@@ -146,6 +153,7 @@ class Network:
     classes: tuple[Any, ...]
     side: int | None
     colour: bool
+    form: TextForm | None
     net: Any
 
     def chances(self, x: Any) -> Any:
@@ -166,7 +174,8 @@ def networked(asked: Training, x: Any, y: Any, users: Any, *, preview: bool, pro
     """A network, trained as the file says; what it leaves open is suggested from public facts."""
     if len(asked.values) < 2:
         raise InvalidParameterError(
-            "The classes are not declared.", fix="write classes = 10 in [model]; for folders of images, values = […]."
+            "The classes are not declared.",
+            fix="write classes = 10 in [model]; for folders of images or texts, values = […].",
         )
     torch = _torch()
     from defocus.learning.trainer import Trainer  # noqa: PLC0415 # needs torch, of which it was made sure
@@ -174,7 +183,7 @@ def networked(asked: Training, x: Any, y: Any, users: Any, *, preview: bool, pro
     device = _device(torch, str(asked.training.get("device", "cpu")))
     inputs = _shaped(torch.from_numpy(x), asked.kind)
     shape, hidden = tuple(inputs.shape[1:]), int(asked.settings.get("hidden", _HIDDEN))
-    net = _network(torch.nn, asked.kind, shape, hidden, len(asked.values)).to(device)
+    net = _network(asked.kind, shape, hidden, len(asked.values), asked.form).to(device)
     units = asked.size or (len(x) if users is None else len(set(users.tolist())))
     settings = _settings(asked, net, units)
     told = {
@@ -188,10 +197,11 @@ def networked(asked: Training, x: Any, y: Any, users: Any, *, preview: bool, pro
             "No public example has a declared class; nothing was charged.", fix="check y, or the folders, of test."
         )
     optimizer = torch.optim.Adam(net.parameters(), lr=float(asked.training.get("rate", _RATE)))
+    weight = torch.tensor(asked.weights, dtype=torch.float32, device=device) if asked.weights else None
     trainer = partial(
         Trainer,
         net,
-        torch.nn.CrossEntropyLoss(reduction="none", ignore_index=NO_CLASS),
+        torch.nn.CrossEntropyLoss(weight, reduction="none", ignore_index=NO_CLASS),
         optimizer,
         (inputs, torch.from_numpy(y)),
         users=users,
@@ -210,9 +220,12 @@ def networked(asked: Training, x: Any, y: Any, users: Any, *, preview: bool, pro
         if place is not None and place.exists():
             told |= _resumed(run, optimizer, place)
         result = run.fit(progress=progress, checkpoint=place)
-    torch.save({name: value.cpu() for name, value in net.state_dict().items()}, asked.out)
+    from defocus.learning.tensor_files import framed, laid_out  # noqa: PLC0415 # likewise
+
+    asked.out.write_bytes(b"".join(framed(*laid_out(net.state_dict()))))
     made_for = {"format": _FORMAT, "kind": asked.kind, "shape": list(shape), "hidden": hidden}
     made_for |= {"classes": list(asked.values), "side": asked.side, "colour": asked.colour}
+    made_for |= {"texts": None if asked.form is None else asdict(asked.form)}
     _beside(asked.out).write_text(json.dumps(made_for, indent=2) + "\n", encoding="utf-8")
     report = {**told, **result.facts}
     if test is not None:
@@ -248,15 +261,19 @@ def restored(place: Path) -> Network:
         or any(type(side_length) is not int for side_length in shape)
     ):
         raise _damaged(place)
-    torch = _torch()
-    net = None
+    _torch()
+    from defocus.learning.tensor_files import taken_apart, tensor_at  # noqa: PLC0415 # needs torch
+
+    net, form = None, None
     with suppress(Exception), warnings.catch_warnings(action="ignore"):  # whatever a damaged file does, it is damaged
-        network = _network(torch.nn, str(kind), tuple(shape), hidden, len(classes))
-        network.load_state_dict(torch.load(place, map_location="cpu", weights_only=True))
+        form = TextForm(**told["texts"]) if kind in TEXTS else None
+        header, body = taken_apart(place)
+        network = _network(str(kind), tuple(shape), hidden, len(classes), form)
+        network.load_state_dict({name: tensor_at(each, body) for name, each in header.items()})
         net = network.eval()
     if net is None:
         raise _damaged(place)
-    return Network(str(kind), tuple(shape), hidden, tuple(classes), side, bool(colour), net)
+    return Network(str(kind), tuple(shape), hidden, tuple(classes), side, bool(colour), form, net)
 
 
 def _torch() -> Any:
@@ -296,6 +313,8 @@ def _settings(asked: Training, net: Any, units: int) -> dict[str, Any]:
         settings = {**told, "batch_size": asked.training["batch_size"]}
     else:
         settings = suggest(model=net, **told).settings()
+    if "audit" in asked.training:
+        settings["audit"] = asked.training["audit"]
     return settings if asked.size else {name: value for name, value in settings.items() if name != "size"}
 
 
@@ -312,7 +331,14 @@ def _shaped(x: Any, kind: str) -> Any:
     return x
 
 
-def _network(nn: Any, kind: str, shape: tuple[int, ...], hidden: int, classes: int) -> Any:
+def _network(kind: str, shape: tuple[int, ...], hidden: int, classes: int, form: TextForm | None) -> Any:
+    nn = _torch().nn
+    if form is not None:
+        from defocus.cli.training.text_networks import Attention, Bag  # noqa: PLC0415 # needs torch
+
+        if kind == "bag":
+            return Bag(form.vocabulary, hidden, classes)
+        return Attention(form.vocabulary, form.length, hidden, classes)
     if kind == "linear":
         return nn.Linear(shape[0], classes)
     if kind == "mlp":

@@ -7,14 +7,15 @@ from typing import ClassVar, final
 
 import numpy as np
 
-from defocus.answers.columns import AnswerColumn, Floats, Tails, noisy
+from defocus.answers.columns import AnswerColumn, Tails, noisy
 from defocus.errors import InvalidParameterError
 from defocus.graphs.data import Data
 from defocus.graphs.inference import plausible_counts, rising
+from defocus.graphs.inference.bands import level_bounds
 from defocus.graphs.noise import VectorNoise, noises
 from defocus.graphs.public import IntVector, Public
 from defocus.graphs.question import Method, Result
-from defocus.graphs.questions.node_counts import by_degree, difference, node_histogram
+from defocus.graphs.questions.node_counts import by_degree, node_histogram, steps_column, widest_step
 from defocus.graphs.statistics import ArcDegrees, ArcHistogram, Degrees, Histogram
 from defocus.graphs.statistics.degrees import checked_side
 from defocus.mechanisms import Gaussian
@@ -120,7 +121,7 @@ class AskHistogram:
                 _fitted(public.n),
                 prefix="cumulative, ",
                 expected=lambda mechanism: mechanism.error * spread,
-                width=difference,
+                width=widest_step,
                 rules=rules,
             ),
         ]
@@ -134,10 +135,11 @@ def _by_node(method: VectorNoise, values: IntVector, data: Data) -> Result:
 
 
 def _in_order(method: VectorNoise, values: IntVector, _data: Data) -> Result:
-    """Largest first. The interval is that of the noisy degrees, of which a better guess lies in it or near it."""
-    raw = values[::-1].astype(np.float64)
+    """Largest first, with intervals that know the order."""
     fitted = np.clip(rising(values), 0, len(values) - 1)[::-1]
-    column = _around("degree", fitted, raw, method.interval, method)
+    low, high = (np.maximum(end, 0)[::-1] for end in level_bounds(values.astype(np.float64), method.mechanism))
+    low, high = np.minimum(low, fitted), np.maximum(high, fitted)
+    column = AnswerColumn("degree", fitted, np.full(len(fitted), np.nan), low, high, integral=False, how=method.how)
     return Result((column,), keys={"rank": range(1, len(values) + 1)}, processing=(_FITTED,))
 
 
@@ -145,25 +147,15 @@ def _fitted(nodes: int) -> Callable[[VectorNoise, IntVector, Data], Result]:
     """From noisy cumulative counts to a histogram."""
 
     def finish(method: VectorNoise, values: IntVector, _data: Data) -> Result:
-        raw = np.diff(np.concatenate([[0.0], values, [float(nodes)]]))
         gaussian = isinstance(method.mechanism, Gaussian)
         width = method.mechanism.sigma if isinstance(method.mechanism, Gaussian) else method.mechanism.scale
         counts = plausible_counts(values, nodes, scale=float(width), gaussian=gaussian)
         whole = bool((counts == np.round(counts)).all())
-        column = _around("nodes", counts, raw, method.interval, method, integral=whole)
+        column = steps_column(counts, values, method.mechanism, method.how, total=nodes, integral=whole)
         done = (_PLAUSIBLE,)
         return Result((column,), keys={"degree": range(len(counts))}, processing=done)
 
     return finish
-
-
-def _around(
-    name: str, values: Floats, raw: Floats, half: float, method: VectorNoise, *, integral: bool = False
-) -> AnswerColumn:
-    """Values with the intervals of the unbiased numbers they were made from, widened where they lie outside."""
-    low = np.minimum(np.maximum(raw - half, 0), values)
-    high = np.maximum(np.maximum(raw + half, 0), values)
-    return AnswerColumn(name, values, np.full(len(values), np.nan), low, high, integral=integral, how=method.how)
 
 
 def _side(side: str | None, public: Public) -> str | None:

@@ -2,16 +2,18 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import final
+from statistics import NormalDist
+from typing import Any, final
 
 import numpy as np
 
-from defocus.answers.columns import AnswerColumn, Tails, brief, noisy
+from defocus.answers.columns import AnswerColumn, Floats, Tails, brief, noisy
 from defocus.errors import InvalidParameterError
 from defocus.graphs.data import Data
 from defocus.graphs.inference import plausible_counts
+from defocus.graphs.inference.bands import step_bounds
 from defocus.graphs.node import GRAIN, CapRule, capped_edges_twice, hirsch
 from defocus.graphs.node.programs import LARGEST
 from defocus.graphs.noise import Finish, VectorNoise, noises
@@ -28,6 +30,7 @@ __all__ = [
     "FoundCap",
     "FoundMost",
     "FoundTriangles",
+    "at_least",
     "by_degree",
     "difference",
     "node_cap",
@@ -35,6 +38,9 @@ __all__ = [
     "node_histogram",
     "node_triangles",
     "plausible",
+    "steps_column",
+    "widest_step",
+    "without_interval",
 ]
 
 
@@ -50,8 +56,34 @@ def by_degree(method: VectorNoise, values: IntVector, _data: Data) -> Result:
     return Result((column,), keys={"degree": range(len(values))})
 
 
-def difference(mechanism: Laplace | Gaussian) -> float:
-    r"""A half-width at 95 % for the difference of two independent noises, as a count has that is one of two sums.
+def at_least(name: str, value: Any, mechanism: Laplace | Gaussian, grain: Fraction, how: str) -> AnswerColumn:
+    r"""A capped count in parts of ``grain``, with the lower end of an interval that holds the truth with 95 %.
+
+    Guarantee:
+        The capped count f is never above the true one m. Noise is symmetric, so that it exceeds its half-width h at
+        90 % with probability 5 % at most: noisy f − h is above f, and so above m, once in twenty times at most, on
+        every graph and at every cap.
+
+        An upper end of use cannot be had without a declared largest degree, in this way or another. One node more may
+        be joined to all n others. If an upper end holds with 95 % on both graphs, then by
+        :math:`\varepsilon`-DP it is n above the smaller graph's count with probability
+        :math:`0.95\,e^{-\varepsilon}` at least, though that graph may have no such node.
+    """
+    unit = float(grain)
+    half = mechanism.interval(0.9) * unit
+    tails = Tails.LOG_CONCAVE
+    error = mechanism.error * unit
+    return noisy(name, value, error=error, half=half, how=how, integral=False, tails=tails, open_ended=True)
+
+
+def without_interval(column: AnswerColumn) -> AnswerColumn:
+    """The numbers alone: of graphs with and without a node joined to all others no interval can hold both."""
+    unknown = np.full(len(column.values), np.nan)
+    return replace(column, low=unknown, high=unknown)
+
+
+def difference(mechanism: Laplace | Gaussian, outside: float = _OUTSIDE) -> float:
+    r"""A half-width for the difference of two independent noises, as a count has that is one of two sums: at 95 %.
 
     Of two Laplace noises of scale b, the difference exceeds t in size with probability
     :math:`(1 + t/2b)e^{-t/b}`: 5 % at 4.113 b. Discrete noise of the same scale is narrower, and the width is
@@ -62,14 +94,35 @@ def difference(mechanism: Laplace | Gaussian) -> float:
     4114
     """
     if isinstance(mechanism, Gaussian):
-        return math.ceil(1.96 * math.sqrt(2) * float(mechanism.sigma))
+        return math.ceil(-NormalDist().inv_cdf(outside / 2) * math.sqrt(2) * float(mechanism.sigma))
     scale = float(mechanism.scale)
     low, high = 0.0, 10 * scale
     for _ in range(60):
         middle = (low + high) / 2
-        outside = (1 + middle / (2 * scale)) * math.exp(-middle / scale)
-        low, high = (middle, high) if outside > _OUTSIDE else (low, middle)
+        exceeded = (1 + middle / (2 * scale)) * math.exp(-middle / scale)
+        low, high = (middle, high) if exceeded > outside else (low, middle)
     return math.ceil(high)
+
+
+def widest_step(mechanism: Laplace | Gaussian) -> float:
+    """Half the width of an interval of :func:`steps_column` where a vector rises; it is wider nowhere."""
+    return (difference(mechanism, 0.02) + difference(mechanism, 0.04)) / 2
+
+
+def steps_column(
+    counts: Floats,
+    cumulative: IntVector,
+    mechanism: Laplace | Gaussian,
+    how: str,
+    *,
+    total: float | None,
+    integral: bool,
+) -> AnswerColumn:
+    """The counts with intervals of the numbers they were made from, widened where a count lies outside."""
+    first = difference(mechanism, 0.02), difference(mechanism, 0.04)
+    low, high = step_bounds(np.asarray(cumulative, dtype=np.float64), mechanism, total=total, first=first)
+    low, high = np.minimum(low, counts), np.maximum(high, counts)
+    return AnswerColumn("nodes", counts, np.full(len(counts), np.nan), low, high, integral=integral, how=how)
 
 
 _HUBS, _EDGES, _NODES = Fraction(8, 100), Fraction(3, 100), Fraction(1, 100)
@@ -127,9 +180,8 @@ class FoundCap:
         mechanism = Laplace.calibrated(epsilon=rest, sensitivity=2 * cap * self.changes)
         value = mechanism.sample(CappedEdges(cap).exact(data.graph), bits) / 2
         how = f"discrete Laplace noise of scale {float(mechanism.scale) / 2:.6g}"
-        half = mechanism.interval(0.95) / 2
-        column = noisy("edges", value, error=mechanism.error / 2, half=half, how=how, integral=False)
-        return Result((column,), notes=(f"the cap that was found: {cap} edges at each node; its bias is not counted",))
+        column = at_least("edges", value, mechanism, Fraction(1, 2), how)
+        return Result((column,), notes=(f"the cap that was found: {cap} edges at each node",))
 
 
 @final
@@ -189,7 +241,7 @@ class FoundMost:
         mechanism = Laplace.calibrated(epsilon=rest, sensitivity=(most + 1) * self.changes)
         values = np.asarray(mechanism.sample(statistic.exact(data.graph), bits))
         how = f"discrete Laplace noise of scale {float(mechanism.scale):.6g}"
-        histogram = plausible(values, mechanism, how)
+        histogram = plausible(values, mechanism, how, biased=True)
         note = f"the largest degree that was found: {most}; edges beyond it at a node are left out"
         return Result(histogram.columns, keys=histogram.keys, processing=histogram.processing, notes=(note,))
 
@@ -251,10 +303,8 @@ class FoundTriangles:
         mechanism = Laplace.calibrated(epsilon=rest, sensitivity=sensitivities[chosen])
         value = mechanism.sample(values[chosen], bits) / GRAIN
         how = f"discrete Laplace noise of scale {float(mechanism.scale) / GRAIN:.6g}"
-        half = mechanism.interval(0.95) / GRAIN
-        column = noisy("triangles", [value], error=mechanism.error / GRAIN, half=half, how=how, integral=False)
-        note = f"the cap that was found: {caps[chosen].cap} triangles at each node; its bias is not counted"
-        return Result((column,), notes=(note,))
+        column = at_least("triangles", [value], mechanism, Fraction(1, GRAIN), how)
+        return Result((column,), notes=(f"the cap that was found: {caps[chosen].cap} triangles at each node",))
 
 
 def _quarters(degree: int) -> list[int]:
@@ -275,17 +325,15 @@ def _scores(values: Sequence[int], sensitivities: Sequence[int], rest: Fraction,
     ]
 
 
-def plausible(values: IntVector, mechanism: Laplace | Gaussian, how: str) -> Result:
-    """The most plausible counts; the noisy number of nodes is the end of the chain."""
+def plausible(values: IntVector, mechanism: Laplace | Gaussian, how: str, *, biased: bool) -> Result:
+    """The most plausible counts; the noisy number of nodes is the end of the chain. No interval if they are biased."""
     gaussian = isinstance(mechanism, Gaussian)
     width = float(mechanism.sigma if isinstance(mechanism, Gaussian) else mechanism.scale)
     total = max(0, int(values[-1]))
     counts = plausible_counts(values[:-1], total, scale=width, gaussian=gaussian)
-    half = difference(mechanism)
-    raw = np.diff(np.concatenate([[0.0], values]))
-    low, high = np.minimum(np.maximum(raw - half, 0), counts), np.maximum(np.maximum(raw + half, 0), counts)
-    column = AnswerColumn("nodes", counts, np.full(len(counts), np.nan), low, high, integral=True, how=how)
+    column = steps_column(counts, values, mechanism, how, total=None, integral=True)
     done = ("the most plausible count of each degree was taken, given all noisy numbers of nodes up to each degree",)
+    column = without_interval(column) if biased else column
     return Result((column,), keys={"degree": range(len(counts))}, processing=done)
 
 
@@ -303,8 +351,9 @@ def node_edges(public: Public, budget: Budget, cap: int | None) -> Sequence[Meth
     most = cap or _declared(public)
     if most is None:
         return [FoundCap(Fraction(budget.epsilon or 0), public.changes)]
-    rules = (capped(most, "edges"),)
-    finish, grain = _divided("edges"), Fraction(1, 2)
+    known = _holds(most, _declared(public))
+    rules = (capped(most, "edges", declared=known),)
+    finish, grain = _divided("edges", known=known), Fraction(1, 2)
     return noises(CappedEdges(most), public, budget, finish, prefix="flow, ", rules=rules, grain=grain)
 
 
@@ -313,8 +362,10 @@ def node_triangles(public: Public, budget: Budget, cap: int | None) -> Sequence[
     most = node_cap(public, cap)
     if most is None:
         return [FoundTriangles(Fraction(budget.epsilon or 0), public.changes, foretold=(_DEPENDS, _EFFORT))]
-    rules = (capped(most, "triangles"),)
-    finish, grain = _divided("triangles"), Fraction(1, GRAIN)
+    degree = _declared(public)
+    known = _holds(most, None if degree is None else math.comb(degree, 2))
+    rules = (capped(most, "triangles", declared=known),)
+    finish, grain = _divided("triangles", known=known), Fraction(1, GRAIN)
     statistic, prefix = CappedTriangles(most), "program, "
     return noises(statistic, public, budget, finish, prefix=prefix, rules=rules, grain=grain, foretold=(_EFFORT,))
 
@@ -333,8 +384,17 @@ def node_histogram(public: Public, budget: Budget, at_most: int | None) -> Seque
     most = at_most or _declared(public)
     if most is None:
         return [FoundMost(Fraction(budget.epsilon or 0), public.changes)]
-    rules = (projected(most),)
-    histogram = noises(ProjectedHistogram(most), public, budget, by_degree, prefix="histogram, ", rules=rules)
+    known = _holds(most, _declared(public))
+    rules = (projected(most, declared=known),)
+    histogram = noises(
+        ProjectedHistogram(most),
+        public,
+        budget,
+        by_degree if known else _by_degree_alone,
+        prefix="histogram, ",
+        rules=rules,
+        width=None if known else _no_width,
+    )
     spread = min(1.0, 4 / math.sqrt(most))  # as for edges: about 4√θ degrees are noisy after the fit
     return [
         *histogram,
@@ -342,27 +402,56 @@ def node_histogram(public: Public, budget: Budget, at_most: int | None) -> Seque
             ProjectedHistogram(most, cumulative=True),
             public,
             budget,
-            _plausible,
+            _plausible if known else _plausible_alone,
             prefix="cumulative, ",
             rules=rules,
             expected=lambda mechanism: mechanism.error * spread,
-            width=difference,
+            width=widest_step if known else _no_width,
         ),
     ]
 
 
-def _divided(title: str) -> Finish:
+def _holds(cap: int, declared: int | None) -> bool:
+    """Whether a cap takes nothing away, by what is declared of the graph."""
+    return declared is not None and cap >= declared
+
+
+def _divided(title: str, *, known: bool) -> Finish:
     def finish(method: VectorNoise, values: IntVector, _data: Data) -> Result:
         parts = method.grain.denominator
-        error, half = method.error, method.interval
-        column = noisy(title, values / parts, error=error, half=half, how=method.how, integral=False)
+        column = (
+            noisy(
+                title,
+                values / parts,
+                error=method.error,
+                half=method.interval,
+                how=method.how,
+                integral=False,
+                tails=Tails.LOG_CONCAVE,
+            )
+            if known
+            else at_least(title, values / parts, method.mechanism, method.grain, method.how)
+        )
         return Result((column,), processing=(f"the noisy number was divided by {parts}",))
 
     return finish
 
 
 def _plausible(method: VectorNoise, values: IntVector, _data: Data) -> Result:
-    return plausible(values, method.mechanism, method.how)
+    return plausible(values, method.mechanism, method.how, biased=False)
+
+
+def _plausible_alone(method: VectorNoise, values: IntVector, _data: Data) -> Result:
+    return plausible(values, method.mechanism, method.how, biased=True)
+
+
+def _by_degree_alone(method: VectorNoise, values: IntVector, data: Data) -> Result:
+    made = by_degree(method, values, data)
+    return replace(made, columns=tuple(map(without_interval, made.columns)))
+
+
+def _no_width(_mechanism: Laplace | Gaussian) -> float:
+    return math.nan
 
 
 def _declared(public: Public) -> int | None:

@@ -13,8 +13,8 @@ from defocus.errors import InvalidParameterError, count
 from defocus.learning.estimators.descent import ROW_BITS
 from defocus.learning.estimators.grid import Floats, Held, tallied
 from defocus.learning.estimators.inputs import bounds_of, persons_of, seen, seen_with
-from defocus.learning.estimators.labels import labels, none_found
-from defocus.learning.estimators.logistic import ScoredClassifier, descent_plan, fitted_by_descent
+from defocus.learning.estimators.labels import class_weights, labels, none_found
+from defocus.learning.estimators.logistic import ScoredClassifier, descent_plan, fitted_by_descent, unweighted
 from defocus.learning.estimators.perturbation import classified, objective, problem_of
 from defocus.mechanisms.mechanism import IntVector
 
@@ -57,6 +57,7 @@ class AdditiveModel(ScoredClassifier):
         bounds: the least and the largest value, each a number or one for every feature.
         max_depth: how often a feature is halved, at most 10 times.
         classes: the classes to learn; found for a share of the price by default.
+        class_weight: what rows of a class count for, as in :class:`LogisticRegression`; not for a price without delta.
         max_iter: how many gradients are released. All of them are: a rule that stops early would tell.
         epsilon, delta, rho, ledger, unit, budget, purpose, who, bits, random_state: see :class:`PrivateEstimator`.
 
@@ -81,6 +82,7 @@ class AdditiveModel(ScoredClassifier):
     bounds: Any = (-1.0, 1.0)
     max_depth: int = 7
     classes: Any = None
+    class_weight: Any = None
     max_iter: int = 300
 
     def fit(self, X: Any, y: Any = None, users: Any = None) -> "AdditiveModel":
@@ -94,6 +96,9 @@ class AdditiveModel(ScoredClassifier):
         bounds = bounds_of(told.bounds, rows.shape[1])
         trees = Trees(rows.shape[1], depth)
         steps, way = count("max_iter", told.max_iter), None
+        weights = class_weights(told.class_weight, declared)
+        if weights is not None and means.pure:
+            raise unweighted()
         if means.pure:
             way = objective(means, problem_of(declared, trees.width, trees.length / 2**ROW_BITS), None)
         plan = descent_plan(means, declared, trees.width, steps) if way is None else way.plan
@@ -104,7 +109,9 @@ class AdditiveModel(ScoredClassifier):
                 spread = trees.spread() / 2.0**ROW_BITS
                 return classified(way, Held((cells @ spread).tocsr(), persons), target, declared, drawn)
             parts = Steps(trees, cells) if persons is None else Held((cells @ trees.spread()).tocsr(), persons)
-            return fitted_by_descent(parts, target, declared, plan, steps=steps, ridge=None, bits=drawn)
+            return fitted_by_descent(
+                parts, target, declared, plan, steps=steps, ridge=None, bits=drawn, weights=weights
+            )
 
         classes, w = self._spend(plan, means, compute)
         if not len(classes):

@@ -1,6 +1,7 @@
-"""Which classes there are: declared, or found privately and charged."""
+"""Which classes there are, declared or found privately and charged, and what each of them weighs."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, final
@@ -8,7 +9,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from defocus.errors import InvalidParameterError, NotDeclaredError, UnfitDataError
+from defocus.errors import InvalidParameterError, NotDeclaredError, UnfitDataError, positive
 from defocus.learning.estimators.fit_budget import FitBudget
 from defocus.learning.estimators.inputs import Marks, family, mark, marks
 from defocus.mechanisms import PartitionSelection
@@ -17,7 +18,7 @@ from defocus.privacy.budgets import Budget
 from defocus.privacy.events import NOTHING, Event
 from defocus.privacy.numbers import below
 
-__all__ = ["Labels", "declared_labels", "labels", "none_found", "numbered"]
+__all__ = ["ClassWeights", "Labels", "class_weights", "declared_labels", "labels", "none_found", "numbered"]
 
 _EPSILON, _DELTA = 10, 2
 """Finding classes takes a tenth of epsilon and half of delta."""
@@ -85,6 +86,47 @@ class Labels:
             return np.asarray(self.declared)
         values, counts = _counted(y)
         return _retyped(values[self.selection.keep(counts, bits)] if len(values) else values)[:_MOST_FOUND]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassWeights:
+    """What rows of each class count for, in parts of the largest weight; of a class that is not named, as one.
+
+    Guarantee:
+        The weights are public, and a row's depends on its own label alone. None is above one, so whole numbers that are
+        multiplied by one and rounded towards zero come out no larger: a row moves a sum by no more than without.
+    """
+
+    of: Mapping[Any, float]
+    largest: float
+
+    def shares(self, classes: NDArray[Any]) -> NDArray[np.float64]:
+        """The weight of each class, at most one."""
+        return np.array([self.of.get(label, 1.0) / self.largest for label in _marked(classes)])
+
+    def held(self, steps: NDArray[np.float64], places: NDArray[np.int64], shares: NDArray[np.float64]) -> Any:
+        """What each row pulls by, in whole steps, times the weight of its class; a row without a class pulls nobody."""
+        return np.trunc(steps * np.append(shares, 0.0)[places][:, np.newaxis])
+
+
+def class_weights(given: object, known: Labels) -> ClassWeights | None:
+    """The weights that an estimator was given: a public number above zero for each class that is named."""
+    if given is None:
+        return None
+    if not isinstance(given, Mapping):
+        raise InvalidParameterError(
+            "class_weight must say what each class weighs; numbers of rows, by which others balance it, are private.",
+            fix="pass class_weight={0: 1, 1: 5}, from what is known about the classes or from released counts.",
+        )
+    of = {mark(label): float(positive("class_weight", weight)) for label, weight in given.items()}
+    odd = None if known.declared is None else next((each for each in of if each not in _marked(known.declared)), None)
+    if odd is not None or not of:
+        raise InvalidParameterError(
+            f"class_weight names {odd!r:.60}, which is none of the declared classes.", fix="name declared classes."
+        )
+    every = known.declared is not None and len(of) == len(known.declared)
+    return ClassWeights(of, max(of.values()) if every else max(1.0, *of.values()))
 
 
 def declared_labels(declared: object) -> Labels:

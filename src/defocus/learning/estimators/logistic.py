@@ -32,11 +32,11 @@ from defocus.learning.estimators.descent import (
 from defocus.learning.estimators.fit_budget import FitBudget, Plan
 from defocus.learning.estimators.grid import Ball, Floats, Held, Rows
 from defocus.learning.estimators.inputs import held, in_units_of_data, l1_norm_of, persons_of, scaled, seen, seen_with
-from defocus.learning.estimators.labels import Labels, labels, none_found, numbered
+from defocus.learning.estimators.labels import ClassWeights, Labels, class_weights, labels, none_found, numbered
 from defocus.learning.estimators.perturbation import WAYS, classified, problem_of
 from defocus.noise import Bits
 
-__all__ = ["LogisticRegression", "ScoredClassifier", "descent_plan", "fitted_by_descent"]
+__all__ = ["LogisticRegression", "ScoredClassifier", "descent_plan", "fitted_by_descent", "unweighted"]
 
 _CONSTANT = 0.25
 """The feature that is one for everybody, beside features in the unit ball: it costs 3 % more noise."""
@@ -113,6 +113,8 @@ class LogisticRegression(ScoredClassifier, InferringEstimator):
             ``norm``; for one-hot rows of k columns, divided by the root of k to have norm one, it is the root of k.
         bounds: the least and the largest value, each a number or one for every feature.
         classes: the classes to learn; found for a share of the price by default.
+        class_weight: what rows of a class count for, as in ``{0: 1, 1: 5}``; one for those that are not named. By
+            descent, with ``C`` for the weights divided by the largest. Probabilities are those among weighted rows.
         intervals: whether part of the price pays for confidence intervals, :meth:`coefficients`; without a ridge.
         fit_intercept: whether scores have a constant.
         C: the inverse of the ridge, as in scikit-learn: the loss of all rows counts C times as much as half the squared
@@ -140,6 +142,7 @@ class LogisticRegression(ScoredClassifier, InferringEstimator):
     l1_norm: Any = None
     bounds: Any = None
     classes: Any = None
+    class_weight: Any = None
     intervals: bool = False
     fit_intercept: bool = True
     C: Any = None
@@ -153,6 +156,7 @@ class LogisticRegression(ScoredClassifier, InferringEstimator):
         declared = labels(told.classes, means)
         _check_inference(told, declared, means)
         solver = told.solver or ("objective" if means.pure else "descent")
+        weights = _class_weights(told, declared, solver)
         ridge = None if told.C is None else 1 / float(in_range("C", told.C, 1e-300, 1e300))
         rows, target = seen_with(self, data.X, data.y, declared.read, sparse=True)
         persons = persons_of(data.users, rows.shape[0])
@@ -181,7 +185,9 @@ class LogisticRegression(ScoredClassifier, InferringEstimator):
 
             def compute() -> tuple[NDArray[Any], Floats]:
                 whole = Held(ball.hold(rows), persons)
-                return fitted_by_descent(whole, target, declared, plan, steps=told.max_iter, ridge=ridge, bits=drawn)
+                return fitted_by_descent(
+                    whole, target, declared, plan, steps=told.max_iter, ridge=ridge, bits=drawn, weights=weights
+                )
 
         else:
             way = WAYS[solver](means, problem_of(declared, width, ball.length(width)), ridge)
@@ -227,7 +233,15 @@ def descent_plan(means: FitBudget, declared: Labels, width: int, steps: int) -> 
 
 
 def fitted_by_descent(
-    rows: Rows, y: Any, declared: Labels, plan: Plan, *, steps: int, ridge: float | None, bits: Bits
+    rows: Rows,
+    y: Any,
+    declared: Labels,
+    plan: Plan,
+    *,
+    steps: int,
+    ridge: float | None,
+    bits: Bits,
+    weights: ClassWeights | None = None,
 ) -> tuple[NDArray[Any], Floats]:
     """The classes and the coefficients, from rows of whole numbers: everything here is paid for by the plan."""
     classes = declared.found(y, bits)
@@ -235,14 +249,35 @@ def fitted_by_descent(
     if number < 2:
         return classes, np.zeros((rows.width, 1))
     places = numbered(y, classes)
+    shares = None if weights is None else weights.shares(classes)
+
+    def pulled(scores: Floats) -> Floats:
+        steps = pulls(scores, places, unit=UNIT, classes=number)
+        return steps if weights is None or shares is None else weights.held(steps, places, shares)
+
     loss = Loss(
-        lambda scores: pulls(scores, places, unit=UNIT, classes=number),
+        pulled,
         columns=1 if number == 2 else number,
         step=(0.5 if number == 2 else largest(number)) / PULL,
         bend=0.25 if number == 2 else 0.5,
         spread=_SPREAD,
     )
     return classes, optimum(rows, loss, plan, steps=steps, ridge=ridge, bits=bits)
+
+
+def _class_weights(told: LogisticRegression, declared: Labels, solver: str) -> ClassWeights | None:
+    weights = class_weights(told.class_weight, declared)
+    if weights is not None and (told.intervals or solver != "descent"):
+        raise unweighted()
+    return weights
+
+
+def unweighted() -> InvalidParameterError:
+    """That a way of fitting has no weights of classes."""
+    return InvalidParameterError(
+        "class_weight is for descent, without intervals: other ways have proofs for rows that count alike.",
+        fix='leave class_weight= out, or pass solver="descent" with a delta and without intervals=True.',
+    )
 
 
 def _check_inference(told: LogisticRegression, declared: Labels, means: FitBudget) -> None:

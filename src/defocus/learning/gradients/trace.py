@@ -56,7 +56,21 @@ def trace(model: Module, losses: Losses, parameters: Mapping[str, Parameter], ba
     tensors of the batch, and last the number of examples. Of each node, ``meta["shape"]`` tells the shape for each of
     ``SIZES``, or the shapes if it makes several tensors. ``recomputes`` of its module says whether something was to be
     computed again in the backward pass.
+
+    Code that looks at numbers of a batch often does not where it is compiled (``torch.compiler.is_compiling()``), as
+    that of transformers does with masks; so it is told that it is, if it looked before.
     """
+    try:
+        return _of_both_sizes(model, losses, parameters, batch)
+    except LookedError as looked:
+        with _as_compiled():
+            try:
+                return _of_both_sizes(model, losses, parameters, batch)
+            except UnknownUseError:
+                raise looked from None
+
+
+def _of_both_sizes(model: Module, losses: Losses, parameters: Mapping[str, Parameter], batch: Batch) -> fx.Graph:
     found = []
     for size in SIZES:
         with undisturbed(model, losses):
@@ -64,6 +78,17 @@ def trace(model: Module, losses: Losses, parameters: Mapping[str, Parameter], ba
     small, large = found
     _merge(small, large)
     return small
+
+
+@contextmanager
+def _as_compiled() -> Iterator[None]:
+    """As ``torch.export`` does it: code of the model is told that it is being compiled."""
+    before = torch.compiler._is_compiling_flag  # noqa: SLF001 -- its only name
+    torch.compiler._is_compiling_flag = True  # noqa: SLF001
+    try:
+        yield
+    finally:
+        torch.compiler._is_compiling_flag = before  # noqa: SLF001
 
 
 def _traced(model: Module, losses: Losses, parameters: Mapping[str, Parameter], batch: Batch, size: int) -> fx.Graph:

@@ -138,7 +138,7 @@ class PrefixClient:
 
     __slots__ = ("_alphabet", "_epsilon", "_length", "_step", "_text", "asked")
 
-    def __init__(self, value: Any, *, alphabet: str, length: int, epsilon: Number, step: int = 1) -> None:
+    def __init__(self, value: Any, *, alphabet: str, length: int, epsilon: Number, step: int) -> None:
         self._alphabet, self._length, self._step, self._epsilon = alphabet, length, step, epsilon
         self._text = padded(value, alphabet, length)
         self.asked = False

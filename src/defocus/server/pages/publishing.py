@@ -70,6 +70,7 @@ def shown_answer(desk: Desk, found: Asked, answer: Released | None, *, public: b
         "answer": answer,
         "base": base,
         "cells": cells,
+        "charted": any(column.error_of for column in answer.columns),
         "heads": len(answer.keys),
         "notes": [note for note in notes if note not in {answer.question, found.purpose}],
         "promise": answer.promise(),

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, final
 
 from sqlglot import exp
@@ -59,6 +60,8 @@ class Calls:
     """Whether bounds that nobody declared are found privately."""
     at_most: int | None
     """How many different values one person may bring to a COUNT(DISTINCT …); found where nobody says."""
+    intervals: bool
+    """Whether quantiles have intervals."""
 
     def read(self, node: exp.Expression) -> tuple[Aggregate, str, tuple[str, ...]]:
         """The aggregate, a name for it, and what it means where SQL means something else."""
@@ -125,7 +128,7 @@ class Calls:
     ) -> tuple[Aggregate, str, tuple[str, ...]]:
         make, word = _EXTREMES[type(node)]
         only(node, word.upper(), "this")
-        aggregate = self._bounded(make, node.this, condition)
+        aggregate = self._bounded(partial(make, intervals=self.intervals), node.this, condition)
         share = {"min": "0.5 %", "max": "99.5 %"}.get(word)
         note = f"{word.upper()} is the quantile of {share}: the very last value belongs to one person"
         return aggregate, self._name(word, node.this), (note,) if share else ()
@@ -134,7 +137,8 @@ class Calls:
         self, node: exp.Expression, condition: exp.Expression | None
     ) -> tuple[Aggregate, str, tuple[str, ...]]:
         value, level = self._leveled(node)
-        aggregate = self._bounded(lambda text, **bounds: quantile(text, level, **bounds), value, condition)
+        make = partial(quantile, level=level, intervals=self.intervals)
+        aggregate = self._bounded(make, value, condition)
         return aggregate, self._name(f"p{float(100 * level):g}".replace(".", "_"), value), ()
 
     def _leveled(self, node: exp.Expression) -> tuple[exp.Expression, Fraction]:

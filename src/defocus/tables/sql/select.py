@@ -85,6 +85,7 @@ def read(
     keys: Any = DECLARED,
     bounds: object = None,
     at_most: object = None,
+    intervals: object = False,
     dialect: object = "duckdb",
 ) -> SqlQuery:
     """Read a SELECT; ``ask`` makes the question once it is known of which rows, in which groups and for what.
@@ -97,7 +98,7 @@ def read(
         )
     try:
         tree = select(text, dialect)
-        how = (bounds == FIND, None if at_most is None else count("at_most", at_most))
+        how = (bounds == FIND, None if at_most is None else count("at_most", at_most), bool(intervals))
         return _read(tree, catalogue, ask, keys, how)
     except InvalidParameterError as problem:
         if isinstance(text, str):
@@ -105,7 +106,7 @@ def read(
         raise
 
 
-def _read(tree: exp.Select, catalogue: Catalogue, ask: Ask, keys: Any, how: tuple[bool, int | None]) -> SqlQuery:
+def _read(tree: exp.Select, catalogue: Catalogue, ask: Ask, keys: Any, how: tuple[bool, int | None, bool]) -> SqlQuery:
     distinct = ["distinct"] if tree.args.get("group") else []
     only(tree, "SELECT", *_CLAUSES, *distinct)
     if not tree.expressions or len(tree.expressions) > _MOST_ITEMS:

@@ -296,6 +296,31 @@ def test_selection_costs_what_the_peer_says_or_less() -> None:
     assert np.all(ours >= 0.8 * theirs)
 
 
+@pytest.mark.parametrize("inner", [Gaussian(0.5), Gaussian(5), Laplace(1), Laplace(10)])
+@pytest.mark.parametrize(("gamma", "eta"), [(0.5, 0.0), (0.1, 0.5), (0.01, 0.0), (0.001, 3.0)])
+def test_selection_costs_what_the_peer_says_at_its_own_orders(inner: Event, gamma: float, eta: float) -> None:
+    orders = np.array([1.1, 1.5, 2.0, 3.7, 8.0, 25.0, 64.0, 512.0])
+    one = curve(inner, orders, ADD)
+    theirs = peer._compute_rdp_repeat_and_select(orders, one, peer._truncated_negative_binomial_mean(gamma, eta), eta)
+    assert np.all(curve(Selected(inner, gamma, eta), orders, ADD) <= theirs * 1.0001)
+
+
+@pytest.mark.parametrize("inner", [Gaussian(1), Gaussian(5), Laplace(1), Laplace(5)])
+@pytest.mark.parametrize("mean", [5, 20, 100])
+def test_selection_among_a_poisson_number_costs_what_the_peer_says(inner: Event, mean: float) -> None:
+    """Papernot, Steinke (2022), Theorem 6, and the mass of no run at all, which the peer leaves out."""
+    orders = np.array([1.1, 1.5, 2.0, 3.7, 8.0, 25.0, 64.0, 512.0])
+    theirs = peer._compute_rdp_repeat_and_select(orders, curve(inner, orders, ADD), mean, np.inf)
+    missing = math.exp(-mean) / (orders - 1) / mean
+    assert np.all(curve(SelectedPoisson(inner, mean), orders, ADD) <= theirs * (1 + 1e-9) + missing)
+
+
+def test_selection_among_about_one_run_costs_little_more_than_that_run() -> None:
+    assert at(SelectedPoisson(Laplace(1), 1), 1.1) == pytest.approx(0.4082, abs=1e-4)
+    few = Selected(Gaussian(5), 0.999, 1.0)
+    assert at(few, 2.0) < 1.01 * at(Gaussian(5), 2.0)
+
+
 @pytest.mark.parametrize("order", [2.0, 10.0])
 def test_selecting_costs_at_least_the_release_itself(order: float) -> None:
     orders = np.array([order])

@@ -167,8 +167,8 @@ def _padded(x: torch.Tensor, shape: Shape) -> torch.Tensor:
 
 
 def _part(x: torch.Tensor, numbers: int) -> int:
-    """How many examples are unfolded at a time: a buffer that stays in the cache, larger on a GPU."""
-    return max(1, min(len(x), (2**21 if x.is_cuda else 2**20) // max(1, numbers)))
+    """How many examples are unfolded at a time: a buffer that stays in the cache; on a GPU 64 MB, to keep it busy."""
+    return max(1, min(len(x), (2**24 if x.is_cuda else 2**20) // max(1, numbers)))
 
 
 def _patches(x: torch.Tensor, g: torch.Tensor, shape: Shape) -> torch.Tensor:

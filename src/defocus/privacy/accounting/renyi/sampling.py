@@ -205,48 +205,84 @@ def _refuse_nested(inner: events.Event) -> None:
             )
 
 
+_PURE = (events.Pure, events.Laplace, events.DiscreteLaplace, events.RandomizedResponse, events.Exponential)
+_HUGE = 1e10
+"""An order at which these cost nearly their epsilon, and are computed by a formula."""
+_LITTLE = 1e-9
+"""Shapes and remainders nearer to zero are left to bounds without a difference of nearly equal numbers."""
+_MOST_SHAPE = 1e6
 _HELPERS = np.concatenate((1 + np.geomspace(0.01, 8, 24), np.geomspace(10, 4000, 40).round()))
 
 
 @curve.register
 def _(event: events.Selected, orders: Floats, adjacency: Adjacency) -> Floats:
-    fixed, runs = overhead(event, adjacency), math.log(expected_runs(event))
-    return _monotone(lambda at: curve(event.event, at, adjacency) + fixed + runs / (at - 1), orders)
+    helpers = np.union1d(_HELPERS, orders[orders > 1])
+    fixed, runs = overhead(event, adjacency, helpers), math.log(expected_runs(event))
+
+    def bound(at: Floats) -> Floats:
+        one = curve(event.event, at, adjacency)
+        return np.minimum(one + fixed + runs / (at - 1), _all_runs(event, one, at))
+
+    return _monotone(bound, orders)
+
+
+def _all_runs(event: events.Selected, one: Floats, at: Floats) -> Floats:
+    r"""What the release of all runs costs, of which the best is post-processing: :math:`\log E[M^K]/(\alpha-1)`.
+
+    K is the same law for both neighbours, and given K, runs are independent, each with the moment M at most. With
+    :math:`E[x^K] = ((1-(1-\gamma)x)^{-\eta}-1)/(\gamma^{-\eta}-1)`, and its limit
+    :math:`\log(1-(1-\gamma)x)/\log\gamma` for :math:`\eta = 0`; infinite from :math:`x = 1/(1-\gamma)` on. That is
+    less than other bounds say where runs are few and far from each other.
+    """
+    if event.eta > _MOST_SHAPE:
+        return np.full_like(at, np.inf)
+    gamma, eta = below(event.gamma), float(event.eta)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        left = gamma - (1 - gamma) * np.expm1((at - 1) * one * PAD)  # 1 - (1 - γ)M
+        if gamma <= 0 or abs(eta) < _LITTLE:
+            mean = np.log(left) / math.log(gamma) if gamma > 0 and eta == 0 else np.full_like(at, np.inf)
+        else:
+            mean = (left**-eta - 1) / (gamma**-eta - 1)
+        found = np.log(mean) / (at - 1) * PAD + _ROUNDING
+    return np.where((left > _LITTLE) & np.isfinite(found) & (found >= one), found, np.inf)
 
 
 @curve.register
 def _(event: events.SelectedPoisson, orders: Floats, adjacency: Adjacency) -> Floats:
-    helpers = curve(event.event, _HELPERS, adjacency)
+    known = np.union1d(_HELPERS, orders[orders > 1])
+    if isinstance(event.event, _PURE):  # their epsilon itself may be below what a delta is looked for at
+        known = np.append(known, _HUGE)
+    helpers = curve(event.event, known, adjacency)
     mean = above(event.mean)
 
     def bound(at: Floats) -> Floats:
-        slack = [np.min(delta_at(helpers, _HELPERS, -math.log1p(-1 / order) * (1 - 1e-15))) for order in at.tolist()]
-        exponent = math.log(mean) + (at - 1) * (curve(event.event, at, adjacency) + mean * np.array(slack))
+        one = curve(event.event, at, adjacency)
+        slack = [np.min(delta_at(helpers, known, -math.log1p(-1 / order) * (1 - 1e-15))) for order in at.tolist()]
+        exponent = math.log(mean) + (at - 1) * (one + mean * np.array(slack))
         found: Floats = np.logaddexp(-below(event.mean), exponent) / (at - 1)
-        return found
+        # All runs together, of which the best is post-processing: E[M^K] = exp(mean (M - 1)).
+        with np.errstate(over="ignore"):
+            together = mean * np.expm1((at - 1) * one * PAD) / (at - 1) * PAD
+        return np.minimum(found, together)
 
     return _monotone(bound, orders)
 
 
 def _monotone(bound: Callable[[Floats], Floats], orders: Floats) -> Floats:
     """Divergences increase with the order, so a bound at a higher order holds at all lower ones."""
-    later = np.minimum.accumulate(bound(_HELPERS)[::-1])[::-1]
-    reach = np.append(later, np.inf)[np.searchsorted(_HELPERS, orders)]
-    found: Floats = np.minimum(bound(orders), reach) * PAD
+    tried = np.union1d(_HELPERS, orders[orders > 1])
+    later = np.minimum.accumulate(bound(tried)[::-1])[::-1]
+    found: Floats = np.append(later, np.inf)[np.searchsorted(tried, orders)] * PAD
     return found
 
 
-def overhead(event: events.Selected, adjacency: Adjacency) -> float:
-    """What selection adds at every order: (1+η) times the least of (1−1/λ̂)D(λ̂) + log(1/γ)/λ̂."""
-    helpers = curve(event.event, _HELPERS, adjacency)
+def overhead(event: events.Selected, adjacency: Adjacency, known: Floats = _HELPERS) -> float:
+    """What selection adds at every order: (1+η) times the least of (1−1/λ̂)D(λ̂) + log(1/γ)/λ̂, ``known`` λ̂ and near."""
+    helpers = curve(event.event, known, adjacency)
     gamma = below(event.gamma)
     log_runs = -math.log(gamma) if gamma else math.inf
-    values = (1 - 1 / _HELPERS) * helpers + log_runs / _HELPERS
-    return float(np.min(_refined(event.event, values, adjacency, log_runs))) * (1 + above(event.eta)) * PAD
-
-
-def _refined(event: events.Event, values: Floats, adjacency: Adjacency, log_runs: float) -> Floats:
-    """The same values and a finer look around their minimum."""
+    values = (1 - 1 / known) * helpers + log_runs / known
     best = int(np.argmin(values))
-    near = np.linspace(_HELPERS[max(best - 1, 0)], _HELPERS[min(best + 1, len(_HELPERS) - 1)], 24)
-    return np.append(values, (1 - 1 / near) * curve(event, near, adjacency) + log_runs / near)
+    near = np.linspace(known[max(best - 1, 0)], known[min(best + 1, len(known) - 1)], 24)
+    values = np.append(values, (1 - 1 / near) * curve(event.event, near, adjacency) + log_runs / near)
+    return float(np.min(values)) * (1 + above(event.eta)) * PAD

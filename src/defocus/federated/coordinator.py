@@ -1,0 +1,217 @@
+"""The coordinator of a secure sum; see :mod:`defocus.federated.secure_aggregation` for what is promised."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, final
+
+import numpy as np
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from numpy.typing import NDArray
+
+from defocus.errors import ProtocolError, TooFewPartiesError
+from defocus.federated.identity import KEY, verified
+from defocus.federated.masks import PAIR, SEALED, SELF, add_masks, commitment, derived, exchanged
+from defocus.federated.messages import Kind, Received, bitmap, numbers, read, rows, table, written
+from defocus.federated.secret_sharing import SHARE, coefficients, combined
+from defocus.federated.sum_plan import SumPlan
+
+__all__ = ["Coordinator"]
+
+
+@final
+class Coordinator:
+    """Carries messages between parties, and computes the sum over those who stayed.
+
+    :meth:`accept` takes what parties say, in any order; :meth:`advance` ends a step and gives what to send to whom.
+    After the last step, :meth:`sum` is there. A message that is refused changes nothing.
+
+    >>> from defocus.federated import Identity, Party
+    >>> own = [Identity.generate() for _ in range(3)]
+    >>> plan = SumPlan(tuple(each.public for each in own), length=2)
+    >>> coordinator = Coordinator(plan)
+    >>> coordinator.accept(Party(plan, 2, own[1], [5, 6]).begin()), sorted(coordinator.missing)
+    (2, [1, 3])
+    """
+
+    __slots__ = (
+        *("_dealt", "_directory", "_done", "_due", "_factors", "_heard", "_inboxes"),
+        *("_keys", "_plan", "_shares", "_signatures", "_survivors", "_total"),
+    )
+
+    def __init__(self, plan: SumPlan) -> None:
+        self._plan = plan
+        self._due: Kind | None = Kind.KEYS
+        self._heard: set[int] = set()
+        self._keys: dict[int, bytes] = {}
+        self._signatures: dict[int, bytes] = {}
+        self._directory: dict[int, tuple[int, ...]] = {}
+        self._dealt: dict[int, dict[int, bytes]] = {}
+        self._inboxes: dict[int, tuple[int, ...]] = {}
+        self._survivors: frozenset[int] = frozenset()
+        self._shares: dict[int, dict[int, bytes]] = {}
+        self._total = np.zeros(plan.length, plan.word)
+        self._factors: dict[tuple[int, ...], list[int]] = {}
+        self._done = False
+
+    @property
+    def due(self) -> Kind | None:
+        """What parties are to say now; None when there is nothing left to say."""
+        return self._due
+
+    @property
+    def missing(self) -> frozenset[int]:
+        """Who is still expected to say it."""
+        return frozenset(self._expected()) - self._heard
+
+    @property
+    def survivors(self) -> frozenset[int]:
+        """The parties over which the sum is."""
+        return self._survivors
+
+    def accept(self, message: bytes) -> int:
+        """Take a message of a party, whose number is returned; a message that is not due is refused."""
+        if self._due is None:
+            raise ProtocolError("Nothing is to be said any more.")
+        received = read(message, self._due, self._plan.session)
+        sender = received.sender
+        if sender not in self._expected():
+            raise ProtocolError(f"Party {sender} has no part in this step.")
+        if sender in self._heard:
+            raise ProtocolError(f"Party {sender} said this before.")
+        verified(self._plan.parties[sender - 1], received.signed, received.body, received.signature)
+        {
+            Kind.KEYS: self._take_keys,
+            Kind.SHARES: self._take_shares,
+            Kind.MASKED: self._take_masked,
+            Kind.CONFIRMED: self._take_confirmed,
+            Kind.REVEALED: self._take_revealed,
+        }[self._due](received)
+        self._heard.add(sender)
+        return sender
+
+    def advance(self) -> dict[int, bytes]:
+        """End this step, without those who did not answer, and give the next message for each who did.
+
+        If fewer than were agreed on are left, the sum has failed for good, and nothing was learned.
+        """
+        due, heard = self._due, frozenset(self._heard)
+        if due is None:
+            raise ProtocolError("The last step is over.")
+        # To open masks, as many as hold enough shares are needed; before, as many as were agreed on.
+        needed = {Kind.REVEALED: 1, Kind.CONFIRMED: self._plan.quorum}.get(due, self._plan.least)
+        if len(heard) < needed:
+            self._due = None
+            raise TooFewPartiesError(len(heard), needed)
+        self._heard = set()
+        self._due = {
+            Kind.KEYS: Kind.SHARES,
+            Kind.SHARES: Kind.MASKED,
+            Kind.MASKED: Kind.CONFIRMED,
+            Kind.CONFIRMED: Kind.REVEALED,
+        }.get(due)
+        if due is Kind.KEYS:
+            return self._directories(heard)
+        if due is Kind.SHARES:
+            return self._deliveries(heard)
+        if due is Kind.MASKED:
+            self._survivors = heard
+            named = written(Kind.SURVIVORS, self._plan.session, bitmap(heard, len(self._plan.parties)))
+            return dict.fromkeys(sorted(heard), named)
+        if due is Kind.CONFIRMED:
+            signed = table(sorted(self._signatures.items()))
+            return dict.fromkeys(sorted(heard), written(Kind.CONFIRMATIONS, self._plan.session, signed))
+        self._unmask()
+        return {}
+
+    def sum(self) -> NDArray[np.int64]:
+        """The sum over the survivors, as the integers modulo 2**bits that are nearest to zero."""
+        if not self._done:
+            raise ProtocolError("There is no sum: not all steps were gone through.")
+        return self._plan.signed(self._total)
+
+    def _expected(self) -> Sequence[int] | frozenset[int] | Mapping[int, Any]:
+        if self._due is Kind.KEYS:
+            return range(1, len(self._plan.parties) + 1)
+        if self._due is Kind.SHARES:
+            return self._directory
+        if self._due is Kind.MASKED:
+            return self._inboxes
+        return frozenset(self._signatures) if self._due is Kind.REVEALED else self._survivors
+
+    def _take_keys(self, received: Received) -> None:
+        if len(received.body) != 2 * KEY:
+            raise ProtocolError("A message has the wrong length.")
+        self._keys[received.sender] = bytes(received.body) + received.signature
+
+    def _directories(self, heard: frozenset[int]) -> dict[int, bytes]:
+        session, found = self._plan.session, {}
+        for party in sorted(heard):
+            near = tuple(each for each in self._plan.neighbours(party) if each in heard)
+            self._directory[party] = near
+            found[party] = written(Kind.DIRECTORY, session, table((each, self._keys[each]) for each in near))
+        return found
+
+    def _take_shares(self, received: Received) -> None:
+        dealt = dict(rows(received.body, 2 * KEY + SEALED))
+        if tuple(dealt) != self._directory[received.sender]:
+            raise ProtocolError(f"Party {received.sender} did not share with all of its neighbours.")
+        self._dealt[received.sender] = dealt
+
+    def _deliveries(self, heard: frozenset[int]) -> dict[int, bytes]:
+        session, found = self._plan.session, {}
+        for party in sorted(heard):
+            near = tuple(each for each in self._directory[party] if each in heard)
+            self._inboxes[party] = near
+            sealed = table((each, self._dealt[each][party][2 * KEY :]) for each in near)
+            found[party] = written(Kind.INBOX, session, sealed)
+        return found
+
+    def _take_masked(self, received: Received) -> None:
+        if len(received.body) != self._plan.size:
+            raise ProtocolError(f"Party {received.sender} sent a vector of the wrong length.")
+        self._total += self._plan.unpacked(received.body)
+
+    def _take_confirmed(self, received: Received) -> None:
+        if numbers(received.body, len(self._plan.parties)) != self._survivors:
+            raise ProtocolError(f"Party {received.sender} names other survivors.")
+        self._signatures[received.sender] = received.signature
+
+    def _take_revealed(self, received: Received) -> None:
+        party, session = received.sender, self._plan.session
+        shown = dict(rows(received.body, 1 + SHARE))
+        if tuple(shown) != self._inboxes[party]:
+            raise ProtocolError(f"Party {party} did not reveal what it holds.")
+        for dealer, said in shown.items():
+            what = SELF if dealer in self._survivors else PAIR
+            promised = self._dealt[dealer][party][what * KEY : (what + 1) * KEY]
+            if said[0] != what or commitment(session, dealer, party, said[1:]) != promised:
+                continue  # a wrong share of one party, or by its dealer: others are enough, or the sum fails
+            self._shares.setdefault(dealer, {})[party] = said[1:]
+
+    def _unmask(self) -> None:
+        plan, dealers = self._plan, frozenset(self._inboxes)
+        keys = [(derived(self._secret(party), plan.session, b"self"), True) for party in sorted(self._survivors)]
+        for party in sorted(dealers - self._survivors):
+            near = [each for each in self._inboxes[party] if each in self._survivors]
+            if not near:
+                continue
+            private = X25519PrivateKey.from_private_bytes(self._secret(party))
+            if private.public_key().public_bytes_raw() != self._keys[party][KEY : 2 * KEY]:
+                raise ProtocolError(f"Party {party} shared a key that is not its own, so the sum is lost.")
+            for other in near:
+                theirs = self._keys[other][KEY : 2 * KEY]
+                key = exchanged((party, private), (other, theirs), plan.session, b"pair")
+                keys.append((key, other < party))
+        add_masks(self._total, keys)
+        self._shares, self._done = {}, True
+
+    def _secret(self, party: int) -> bytes:
+        shares = dict(sorted(self._shares.get(party, {}).items())[: self._plan.threshold])
+        holders = tuple(shares)
+        if len(holders) < self._plan.threshold:
+            raise TooFewPartiesError(len(holders), self._plan.threshold)
+        if holders not in self._factors:
+            self._factors[holders] = coefficients(holders)
+        secret = combined(shares, self._factors[holders])
+        if secret is None:
+            raise ProtocolError(f"What party {party} shared is no secret, so the sum is lost.")
+        return secret

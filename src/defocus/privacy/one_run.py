@@ -1,0 +1,368 @@
+"""A lower bound on epsilon from one run in which many canaries were planted, each by a coin of its own."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from defocus.errors import (
+    DefocusError,
+    InvalidParameterError,
+    Number,
+    UnsupportedEventError,
+    non_negative,
+    probability,
+)
+from defocus.privacy import events
+from defocus.privacy.accounting import pld, tightest
+from defocus.privacy.events import Event, compose, parts_of
+from defocus.privacy.guesses import Curve, independent, least_epsilon, tradeoff
+from defocus.privacy.losses import Loss
+from defocus.privacy.units import Adjacency
+
+__all__ = ["OneRun", "one_run", "scaled"]
+
+_PARTS = (1.0, 0.5, 0.25, 0.1, 0.05)
+"""Shares of the canaries that are guessed where only (epsilon, delta) is known, fixed beforehand, with equal errors."""
+_ALONE = 0.75
+_TOGETHER = 0.25
+"""Shares of the canaries that are guessed where an event is known: with independent canaries, and without."""
+_GROUPS = 0.2
+"""The part of the error that tests of single groups of canaries share."""
+_FEW = 64
+"""In a smaller group, all are guessed."""
+_LEVEL = 1.02
+"""Noise is tried at powers of this."""
+_LEAST_LEVEL, _MOST_LEVEL = -120, 460
+_TOLERANCE = 1e-3
+"""How far curves may be rounded up, in parts of epsilon."""
+
+_Coins = NDArray[np.bool_]
+_Test = Callable[[int, int, int, Curve], float]
+_SCALES = ("ratio", "scale", "sigma")
+_EPSILONS = (events.Pure, events.Approximate, events.Exponential, events.RandomizedResponse, events.SubsetResponse)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneRun:
+    """What one run with canaries shows. Made by :func:`one_run`.
+
+    >>> found = one_run(list(range(200)), [0] * 100 + [1] * 100, claimed=1)
+    >>> found.violation, found.guesses, found.correct
+    (True, 200, 200)
+    """
+
+    epsilon_lower: float
+    """With ``confidence``, the run is not what ``method`` says at ``delta`` for any ε below this."""
+    claimed: float | None
+    delta: float
+    confidence: float
+    canaries: int
+    guesses: int
+    """How many canaries the best test guessed; it abstains on the others."""
+    correct: int
+    tests: int
+    """How many tests shared the error."""
+    method: str = "(epsilon, delta)"
+    """What was tested: "(epsilon, delta)", "trade-off" or "independent"; see :func:`one_run`."""
+    noise_at_most: float | None = None
+    """The noise, in multiples of what was claimed, above which the run is rejected; with an event only."""
+    rejected: bool = False
+    """Whether the claim itself is rejected."""
+
+    @property
+    def violation(self) -> bool:
+        """Whether the claim is false, as sure as ``confidence`` says."""
+        return self.rejected
+
+    @property
+    def verdict(self) -> str:
+        """In words."""
+        return "violation" if self.rejected else "none found"
+
+    def __str__(self) -> str:
+        claim = "" if self.claimed is None else f", claimed {self.claimed:.6g}"
+        return (
+            f"{self.verdict}: epsilon >= {self.epsilon_lower:.4g}"
+            f" at delta {self.delta:.3g}{claim} ({100 * self.confidence:.10g} % confidence, {_METHODS[self.method]},"
+            f" {self.correct} of {self.guesses} guesses right, {self.canaries} canaries)"
+        )
+
+
+_METHODS = {
+    "(epsilon, delta)": "one run",
+    "trade-off": "one run, by the curve of what was charged",
+    "independent": "one run, by the curve of what was charged and independent noise",
+}
+
+
+def one_run(
+    scores: Any,
+    planted: Any,
+    *,
+    delta: Number = 0,
+    claimed: Number | None = None,
+    confidence: float = 0.95,
+    event: Event | None = None,
+    adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
+    independent: bool = False,
+    groups: Any = None,
+) -> OneRun:
+    r"""A lower bound on the epsilon of one run, from the scores of canaries and the coins that planted them.
+
+    Each canary is put in or left out by a fair coin. ``scores`` are made of what the run released, higher where a
+    canary looks planted; ``planted`` are the coins. The highest scores are guessed to be in, the lowest out.
+
+    Guarantee:
+        *Without* ``event``: with probability at least ``confidence``, the run is not (ε, delta)-DP, one canary added or
+        removed, for any ε below the bound. Five numbers of guesses are tried, each at a fifth of the error.
+
+        *With* ``event``, what the run was charged: noise r times what was charged makes another event, and an
+        accountant's curve of it. With probability at least ``confidence``, the run keeps the curve for no r above
+        ``noise_at_most``; the bound is the epsilon of the curve at this r, and ``violation`` says that r = 1 is
+        rejected. The number of guesses is fixed beforehand: a quarter of the canaries. Any run that keeps the curve of
+        its event is called a violation with probability 1 − ``confidence`` at most.
+
+        With ``independent``, what is rejected is less: runs in which canaries are treated independently, as noise on
+        sums does to canaries that are orthogonal. The test is stronger for it, and guesses three quarters of them. A
+        run that is right but tells about all canaries together by one chance event may be rejected.
+
+        With ``groups``, a label for each canary, all canaries together have four fifths of the error, and each group
+        by itself an equal part of the rest: what spares a part of a release shows there.
+    Assumes:
+        Coins are fair and independent, and scores depend on them through released values only. Coins and scores are
+        in the same order. Ties are broken by that order, which must not tell the coins.
+
+    Error:
+        One-sided: a low bound says nothing about privacy. With ideal Gaussian scores of 1 000 canaries at delta 1e-5,
+        epsilon 1, 4 and 8 show .18, 1.35 and 2.6 without event, .37, 2.1 and 4.7 with one, and .51, 3.3 and 7.2 if
+        independent.
+    Reference:
+        Steinke, Nasr, Jagielski (2023), Privacy auditing with one (1) training run, theorem 5.2; Mahloujifar, Melis,
+        Chaudhuri (2024), Auditing f-differential privacy in one run; proofs in :mod:`defocus.privacy.guesses`.
+
+    >>> import numpy as np
+    >>> from defocus.privacy import Gaussian
+    >>> draw = np.random.default_rng(0)
+    >>> coins = draw.integers(0, 2, 1000)
+    >>> print(one_run(coins + draw.laplace(0, 1, 1000), coins, claimed=1).violation)
+    False
+    >>> scores = coins + draw.normal(0, 1, 1000)
+    >>> found = one_run(scores, coins, event=Gaussian(1), delta=1e-5, independent=True)
+    >>> found.violation, 3 < found.epsilon_lower < found.claimed < 4.4
+    (False, True)
+    """
+    values, coins = _checked(scores, planted)
+    error = 1 - float(probability("confidence", confidence, zero=False, one=False))
+    at = float(probability("delta", delta, one=False))
+    said = None if claimed is None else float(non_negative("claimed", claimed))
+    if event is None:
+        if independent or groups is not None:
+            raise InvalidParameterError(
+                "Independent canaries and groups of them are tested against an event, and none was given.",
+                fix="pass event=, what the run was charged: its receipt.event.",
+            )
+        found = _by_pair(values, coins, at, error)
+        violated = said is not None and found.epsilon_lower > said
+        return replace(found, claimed=said, rejected=violated)
+    place = Adjacency(adjacency)
+    cost = tightest(event, place).epsilon(at) if said is None else said
+    found = _by_event(values, coins, groups, error, _Claim(event, at, place, independent))
+    return replace(found, claimed=cost)
+
+
+def _by_pair(values: NDArray[np.float64], coins: _Coins, delta: float, error: float) -> OneRun:
+    m = len(values)
+    tried = sorted({max(2, 2 * round(m * part / 2)) if part < 1 else m for part in _PARTS})
+    best = (-1.0, 0, 0)
+    for guesses in tried:
+        right = _right(values, coins, guesses)
+        best = max(best, (least_epsilon(m, guesses, right, delta, error / len(tried)), guesses, right))
+    return OneRun(
+        epsilon_lower=best[0],
+        claimed=None,
+        delta=delta,
+        confidence=1 - error,
+        canaries=m,
+        guesses=best[1],
+        correct=best[2],
+        tests=len(tried),
+    )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Guessed:
+    """One test, fixed before its scores are seen: how many guesses were right, and its part of the error."""
+
+    canaries: int
+    guesses: int
+    right: int
+    error: float
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """What a run was charged, and whether its canaries are treated independently."""
+
+    event: Event
+    delta: float
+    adjacency: Adjacency
+    alone: bool
+
+    def curve(self, level: int) -> Curve:
+        """That of the same with more noise."""
+        return _curve(self.event, self.delta, self.adjacency, level)
+
+    def epsilon(self, level: int) -> float:
+        """The epsilon of a curve, from below where the accountant knows, else as it counts."""
+        loss = _loss(self.event, self.adjacency, level)
+        try:
+            return max(0.0, loss.interval(self.delta).lower)
+        except DefocusError:  # no certified lower bound is known for this event
+            return loss.epsilon(self.delta)
+
+
+def _loss(event: Event, adjacency: Adjacency, level: int) -> Loss:
+    return tightest(scaled(event, _LEVEL**level), adjacency)
+
+
+@lru_cache(maxsize=256)
+def _curve(event: Event, delta: float, adjacency: Adjacency, level: int) -> Curve:
+    """Rounded up a little more than a price is, which is quick; kept, as the next run of the same plan asks again."""
+    noisier = scaled(event, _LEVEL**level)
+    try:
+        loss: Loss = pld.account(noisier, adjacency, tolerance=_TOLERANCE)
+    except UnsupportedEventError:
+        loss = _loss(event, adjacency, level)
+    return Curve.of(loss, delta)
+
+
+def _by_event(values: NDArray[np.float64], coins: _Coins, groups: Any, error: float, claim: _Claim) -> OneRun:
+    part = _ALONE if claim.alone else _TOGETHER
+    tests = []
+    sets = _sets(groups, len(values))
+    for chosen in [np.ones(len(values), bool), *sets]:
+        m, whole = int(chosen.sum()), bool(chosen.all())
+        guesses = m if m < _FEW and not whole else max(2, 2 * round(m * part / 2))
+        share = error if not sets else error * (1 - _GROUPS) if whole else error * _GROUPS / len(sets)
+        tests.append(_Guessed(m, guesses, _right(values[chosen], coins[chosen], guesses), share))
+
+    test: _Test = independent if claim.alone else tradeoff
+    best, found = tests[0], _least_level(tests[0], claim.curve, test)
+    for each in tests[1:]:
+        if _rejects(each, found - 1, claim.curve, test):  # a group that shows more than all together
+            best, found = each, _least_level(each, claim.curve, test)
+    showing = found < _MOST_LEVEL
+    return OneRun(
+        epsilon_lower=claim.epsilon(found) if showing else 0.0,
+        claimed=None,
+        delta=claim.delta,
+        confidence=1 - error,
+        canaries=len(values),
+        guesses=best.guesses,
+        correct=best.right,
+        tests=len(tests),
+        method="independent" if claim.alone else "trade-off",
+        noise_at_most=_LEVEL**found if showing else None,
+        rejected=found <= 0,
+    )
+
+
+def _rejects(guessed: _Guessed, level: int, curve: Callable[[int], Curve], test: _Test) -> bool:
+    if 2 * guessed.right <= guessed.guesses:
+        return False
+    return test(guessed.canaries, guessed.guesses, guessed.right, curve(level)) <= guessed.error
+
+
+def _least_level(guessed: _Guessed, curve: Callable[[int], Curve], test: _Test) -> int:
+    """The least level of noise that the guesses reject; all above are rejected too, as their curves are lower."""
+
+    def rejects(level: int) -> bool:
+        return _rejects(guessed, level, curve, test)
+
+    if not rejects(_MOST_LEVEL):
+        return _MOST_LEVEL
+    low, step = -1, 1  # not rejected at low, once the loops are over, and rejected at high
+    if rejects(0):
+        high = 0
+        while high - step > _LEAST_LEVEL and rejects(high - step):
+            high, step = high - step, 2 * step
+        low = max(high - step, _LEAST_LEVEL - 1)
+    else:
+        low, high = 0, 8
+        while high < _MOST_LEVEL and not rejects(high):
+            low, high = high, min(_MOST_LEVEL, 2 * high)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if rejects(middle) else (middle, high)
+    return high
+
+
+def scaled(event: Event, noise: Number) -> Event:
+    """What a release with ``noise`` times as much noise owes, and everything else as it was.
+
+    >>> from defocus.privacy import Gaussian, Sampled
+    >>> scaled(10 * Sampled(Gaussian(2.0), 0.1), 1.5)
+    Composed(parts=((Sampled(event=Gaussian(ratio=3.0), rate=0.1), 10),))
+    """
+    return compose(times * _scaled(part, float(noise)) for part, times in parts_of(event))
+
+
+def _scaled(event: Event, noise: float) -> Event:
+    for name in _SCALES:
+        if hasattr(event, name):
+            return _with(event, name, float(getattr(event, name)) * noise)
+    match event:
+        case events.Sampled(inner) | events.SampledBatch(inner) | events.Selected(inner):
+            return _with(event, "event", scaled(inner, noise))
+        case events.Concentrated(rho):
+            return events.Concentrated(float(rho) / noise**2)
+        case _ if isinstance(event, _EPSILONS):
+            return _with(event, "epsilon", float(event.epsilon) / noise)
+    raise UnsupportedEventError(
+        event,
+        who="An audit by the curve of an event",
+        why="it is not known what it is with more noise",
+        fix="leave event= out, and pass claimed= and delta=.",
+    )
+
+
+def _with(event: Any, name: str, value: object) -> Event:
+    changed: Event = replace(event, **{name: value})
+    return changed
+
+
+def _sets(groups: Any, m: int) -> list[_Coins]:
+    if groups is None:
+        return []
+    labels = np.asarray(groups)
+    if labels.shape != (m,):
+        raise InvalidParameterError("Groups need one label for each canary.", fix="pass a list as long as scores.")
+    sets = [labels == label for label in np.unique(labels)]
+    return [each for each in sets if each.sum() > 1] if len(sets) > 1 else []
+
+
+def _right(values: NDArray[np.float64], coins: _Coins, guesses: int) -> int:
+    """How many are right of so many guesses: "in" for the highest scores, "out" for the lowest."""
+    order, low = np.argsort(values, kind="stable"), guesses // 2
+    return int((~coins[order[:low]]).sum() + coins[order[len(values) - (guesses - low) :]].sum())
+
+
+def _checked(scores: Any, planted: Any) -> tuple[NDArray[np.float64], _Coins]:
+    values, coins = np.asarray(scores, np.float64), np.asarray(planted)
+    if values.ndim != 1 or values.shape != coins.shape or len(values) < 2 or np.isnan(values).any():
+        raise InvalidParameterError(
+            "Canaries need one score and one coin each, at least two of them, and no score may be NaN.",
+            fix="pass two lists of the same length.",
+        )
+    if not np.isin(coins, (0, 1)).all():
+        raise InvalidParameterError(
+            "A coin is 1 where the canary was planted and 0 where it was not.", fix="pass zeros and ones as planted=."
+        )
+    return values, coins.astype(bool)

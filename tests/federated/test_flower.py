@@ -1,0 +1,244 @@
+"""Federated training with Flower's own messages, clients and strategies, in this process."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import defocus as dp
+from defocus.errors import BudgetExceededError, InvalidParameterError, UnfitDataError
+from defocus.federated import Identity
+from defocus.federated.flower import LedgerAccountant, Loopback, PrivateClient, PrivateTraining
+from defocus.federated.messages import Kind
+from defocus.federated.training_plan import TrainingPlan
+from defocus.privacy import account
+from defocus.privacy.events import Gaussian
+
+flwr = pytest.importorskip("flwr.app")
+clients = pytest.importorskip("flwr.clientapp")
+serverapp = pytest.importorskip("flwr.serverapp")
+
+NUMBER = 8
+WHO = [Identity.generate() for _ in range(NUMBER)]
+TERMS: dict[str, Any] = {"unit": dp.user("client"), "budget": dp.Budget(1e9, 1e-5), "dataset": "clients"}
+FACTS: dict[str, Any] = {"clients": NUMBER, "rounds": 2, "clip": 10.0, "noise_multiplier": 1e-3}
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[dp.Ledger]:
+    with dp.Ledger.open(tmp_path / "l", **TERMS) as made:
+        yield made
+
+
+def app_of(plan: TrainingPlan, members: Any = None, seen: list[Any] | None = None) -> Any:
+    """Clients whose model moves by their number in each entry."""
+    app = clients.ClientApp()
+    private = PrivateClient(plan, lambda context: WHO[context.node_config["partition-id"]], members)
+
+    @app.train(mods=[private])
+    def train(message: Any, context: Any) -> Any:
+        if seen is not None:
+            seen.append(sorted(message.content))
+        held = message.content["arrays"].to_numpy_ndarrays()
+        moved = [each + context.node_config["partition-id"] + 1 for each in held]
+        made = {"arrays": flwr.ArrayRecord(moved), "metrics": flwr.MetricRecord({"num-examples": 7})}
+        return flwr.Message(flwr.RecordDict(made), reply_to=message)
+
+    return app
+
+
+def trained(plan: TrainingPlan, ledger: dp.Ledger, grid: Any, rounds: int = 1) -> list[np.ndarray]:
+    start = flwr.ArrayRecord([np.zeros((2, 2), np.float32), np.ones(1)])
+    made = PrivateTraining(plan, ledger).start(grid, start, num_rounds=rounds)
+    return list(made.arrays.to_numpy_ndarrays()) if len(made.arrays) else start.to_numpy_ndarrays()
+
+
+def test_the_model_moves_by_the_mean_of_clipped_changes(ledger: dp.Ledger) -> None:
+    """Client i moves by i in each of 5 entries: from 5 on, more than the clip of 10."""
+    plan, seen = TrainingPlan(**FACTS, dropouts=1), list[Any]()
+    first, second = trained(plan, ledger, Loopback(app_of(plan, {each.public for each in WHO}, seen), NUMBER))
+    mean = np.mean([min(i, 10 / 5**0.5) for i in range(1, NUMBER + 1)])
+    assert first == pytest.approx(np.full((2, 2), mean), abs=0.02)
+    assert second == pytest.approx([1 + mean], abs=0.02)
+    assert (first.dtype, first.shape) == (np.dtype(np.float32), (2, 2))
+    assert seen == [["arrays", "config"]] * NUMBER
+    assert [entry.kind for entry in ledger.entries()].count("charge") == 1
+
+
+@pytest.mark.parametrize("kind", [0, Kind.KEYS, Kind.SHARES, Kind.MASKED, Kind.CONFIRMED, Kind.REVEALED])
+def test_a_client_that_is_lost_at_any_step_voids_nothing_and_two_void_the_round(ledger: dp.Ledger, kind: int) -> None:
+    plan = TrainingPlan(**FACTS, dropouts=1)
+
+    def lost(node: int, message: Any) -> bool:
+        return node in gone and message.content["defocus"]["kind"] >= kind
+
+    gone = {8}
+    moved = trained(plan, ledger, Loopback(app_of(plan), NUMBER, lost))[1][0] - 1
+    there = NUMBER if kind > Kind.MASKED else NUMBER - 1
+    assert moved == pytest.approx(np.mean([min(i, 10 / 5**0.5) for i in range(1, there + 1)]), abs=0.02)
+    gone = {7, 8}
+    if kind <= Kind.MASKED:
+        assert trained(plan, ledger, Loopback(app_of(plan), NUMBER, lost))[1] == [1]
+
+
+def test_a_trusted_server_asks_by_chance_and_refuses_what_is_too_long(ledger: dp.Ledger) -> None:
+    plan = TrainingPlan(**FACTS, trusted=True)
+    moved = trained(plan, ledger, Loopback(app_of(plan), NUMBER))[1][0] - 1
+    assert moved == pytest.approx(np.mean([min(i, 10 / 5**0.5) for i in range(1, NUMBER + 1)]), abs=0.02)
+
+    def long(message: Any, context: Any) -> Any:
+        body = np.full(5, plan.radius if context.node_id == 1 else 0, "<i8").tobytes()
+        return flwr.Message(flwr.RecordDict({"defocus": flwr.ConfigRecord({"body": body})}), reply_to=message)
+
+    assert trained(plan, ledger, Loopback(long, NUMBER))[1][0] == pytest.approx(1, abs=0.02)
+    some, seen = TrainingPlan(**(FACTS | {"rounds": 60}), trusted=True, sampling=0.25), list[Any]()
+    trained(some, ledger, Loopback(app_of(some, seen=seen), NUMBER), 60)
+    assert 60 < len(seen) < 190  # 120 on average, with a standard deviation of 9.5
+
+
+def test_no_round_is_begun_that_was_not_paid_for_and_a_client_counts_too(ledger: dp.Ledger, tmp_path: Path) -> None:
+    plan, seen = TrainingPlan(**FACTS), list[Any]()
+    grid = Loopback(app_of(plan, seen=seen), NUMBER)
+    trained(plan, ledger, grid, 5)
+    assert len(seen) == 2 * NUMBER
+    trained(plan, ledger, grid, 5)  # paid for again, but the clients agreed to two rounds
+    assert len(seen) == 2 * NUMBER
+    with (
+        dp.Ledger.open(
+            tmp_path / "small", unit=dp.user("client"), budget=dp.Budget(1, 1e-5), dataset="clients"
+        ) as small,
+        pytest.raises(BudgetExceededError),
+    ):
+        trained(plan, small, Loopback(app_of(plan, seen=seen), NUMBER))
+    assert len(seen) == 2 * NUMBER
+
+
+@pytest.mark.parametrize("change", [{"noise_multiplier": 5e-4}, {"clip": 20.0}, {"rounds": 3}, {"trusted": True}])
+def test_clients_refuse_other_terms_and_strangers(ledger: dp.Ledger, change: dict[str, Any]) -> None:
+    plan, seen = TrainingPlan(**FACTS), list[Any]()
+    trained(TrainingPlan(**(FACTS | change)), ledger, Loopback(app_of(plan, seen=seen), NUMBER))
+    trained(plan, ledger, Loopback(app_of(plan, {each.public for each in WHO[1:]}, seen), NUMBER))
+    assert seen == []
+
+
+def test_what_a_client_sends_is_no_more_than_its_masked_vector_and_no_step_is_taken_twice(ledger: dp.Ledger) -> None:
+    plan = TrainingPlan(**FACTS)
+    said: list[Any] = []
+
+    class Watched:
+        def __init__(self) -> None:
+            self.inner = Loopback(app_of(plan), NUMBER)
+            self.get_node_ids = self.inner.get_node_ids
+
+        def send_and_receive(self, messages: Any, *, timeout: float | None = None) -> Any:
+            for message in messages:
+                if message.content["defocus"]["kind"] == Kind.REVEALED:  # the server asks for other shares as well
+                    node = message.metadata.dst_node_id
+                    again = flwr.Message(message.content, dst_node_id=node, message_type="train")
+                    first, second = self.inner.send_and_receive([message, again])
+                    assert (first.has_error(), second.has_error()) == (False, True)
+                    yield first
+                    continue
+                for reply in self.inner.send_and_receive([message], timeout=timeout):
+                    said.append((sorted(reply.content), sorted(reply.content["defocus"])))
+                    yield reply
+
+    trained(plan, ledger, Watched())
+    assert set(map(str, said)) == {"(['defocus'], ['body'])"}
+
+
+def test_a_client_that_fails_is_not_told_from_others(ledger: dp.Ledger) -> None:
+    plan, app = TrainingPlan(**FACTS), clients.ClientApp()
+
+    @app.train(mods=[PrivateClient(plan, lambda context: WHO[context.node_config["partition-id"]], None)])
+    def train(message: Any, context: Any) -> Any:
+        if context.node_id == 1:
+            return flwr.Message(flwr.Error(code=0, reason="row 17 is odd"), reply_to=message)
+        if context.node_id == 2:
+            raise UnfitDataError("Row 17 is odd.", fix="look at it.")
+        if context.node_id == 3:
+            return flwr.Message(flwr.RecordDict(), reply_to=message)
+        return flwr.Message(message.content, reply_to=message)
+
+    assert trained(plan, ledger, Loopback(app, NUMBER))[1][0] == pytest.approx(1, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        dp.user("client", replace=True),
+        dp.rows(),
+        dp.rows(per_person=2),
+        dp.edge(),
+        dp.user("a", period="month", of="b"),
+    ],
+)
+def test_a_ledger_of_which_a_client_is_no_unit_is_refused(tmp_path: Path, unit: Any) -> None:
+    config = serverapp.PrivacyConfig(
+        target_delta=1e-5,
+        population_size=NUMBER,
+        neighboring_relation=serverapp.NeighboringRelation.ADD_OR_REMOVE_ONE,
+        sampling_method=serverapp.SamplingMethod.NO_AMPLIFICATION,
+        max_epsilon=5.0,
+    )
+    with dp.Ledger.open(tmp_path / "l", **{**TERMS, "unit": unit}) as book:
+        for made in (lambda: PrivateTraining(TrainingPlan(**FACTS), book), lambda: LedgerAccountant(book, config)):
+            with pytest.raises(InvalidParameterError, match="persons who come or go"):
+                made()
+
+
+def test_a_trusted_server_asks_nobody_where_there_are_more_clients_than_planned(ledger: dp.Ledger) -> None:
+    plan = TrainingPlan(**{**FACTS, "clients": NUMBER - 1}, trusted=True)
+    assert trained(plan, ledger, Loopback(app_of(plan), NUMBER))[1][0] == 1
+
+
+def test_two_clients_with_one_key_are_one(ledger: dp.Ledger) -> None:
+    plan, app = TrainingPlan(**FACTS, dropouts=1), clients.ClientApp()
+    twins = [WHO[0], *WHO[:-1]]
+
+    @app.train(mods=[PrivateClient(plan, lambda context: twins[context.node_config["partition-id"]], None)])
+    def train(message: Any, _: Any) -> Any:
+        held = message.content["arrays"].to_numpy_ndarrays()
+        made = {"arrays": flwr.ArrayRecord([each + 1 for each in held])}
+        return flwr.Message(flwr.RecordDict(made), reply_to=message)
+
+    assert trained(plan, ledger, Loopback(app, NUMBER))[1][0] == pytest.approx(2, abs=0.02)
+
+
+def test_flowers_own_strategy_charges_our_ledger_before_each_round(tmp_path: Path) -> None:
+    config = serverapp.PrivacyConfig(
+        target_delta=1e-5,
+        population_size=NUMBER,
+        neighboring_relation=serverapp.NeighboringRelation.ADD_OR_REMOVE_ONE,
+        sampling_method=serverapp.SamplingMethod.NO_AMPLIFICATION,
+        max_epsilon=5.0,
+    )
+    app = clients.ClientApp()
+    charged: list[int] = []
+    strategies = serverapp.strategy
+    with dp.Ledger.open(
+        tmp_path / "l", unit=dp.user("client"), budget=dp.Budget(10, 1e-5), dataset="clients"
+    ) as ledger:
+        accountant = LedgerAccountant(ledger, config)
+
+        @app.train(mods=[clients.mod.fixedclipping_mod])
+        def train(message: Any, context: Any) -> Any:  # noqa: ARG001
+            charged.append(sum(entry.kind == "charge" for entry in ledger.entries()))
+            arrays = flwr.ArrayRecord([each + 1 for each in message.content["arrays"].to_numpy_ndarrays()])
+            made = {"arrays": arrays, "metrics": flwr.MetricRecord({"num-examples": 1})}
+            return flwr.Message(flwr.RecordDict(made), reply_to=message)
+
+        inner = strategies.FedAvg(fraction_evaluate=0.0, min_available_nodes=NUMBER, min_train_nodes=NUMBER)
+        private = strategies.DifferentialPrivacyClientSideFixedClipping(inner, 2.0, 1.0, NUMBER, accountant=accountant)
+        with pytest.raises(Exception, match="max_epsilon"):
+            private.start(Loopback(app, NUMBER), flwr.ArrayRecord([np.zeros(3)]), num_rounds=9)
+        rounds = accountant.num_releases
+        assert charged == [i // NUMBER + 1 for i in range(NUMBER * rounds)]
+        assert rounds == sum(entry.kind == "charge" for entry in ledger.entries()) > 2
+        assert accountant.get_epsilon(1e-5) <= 5 < account((rounds + 1) * Gaussian(2.0)).epsilon(1e-5)
+        assert private.privacy_spent().epsilon == accountant.get_epsilon(1e-5)
+        assert accountant.get_delta(accountant.get_epsilon(1e-5)) <= 1.01e-5
+        with pytest.raises(InvalidParameterError, match="is its ledger"):
+            accountant.load_state_dict(accountant.state_dict())

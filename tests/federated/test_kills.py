@@ -1,0 +1,74 @@
+"""Sites killed before and after everything they do: the sum of the others, or a clear failure, and the charge stays.
+
+Each site writes down its vector with its share of noise, so that an answer is compared integer by integer.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.federated.processes import POINTS, Sites, declared, sites_in
+
+import defocus as dp
+from defocus.errors import TooFewPartiesError
+
+GRID = 1 << 24
+SQL = "SELECT COUNT(*) AS n FROM visits"
+
+
+def charges(home: Path, name: str) -> int:
+    with dp.Ledger.open(home / f"{name}.ledger", read_only=True) as ledger:
+        return sum(entry.kind == "charge" for entry in ledger.entries())
+
+
+def asked_while_some_die(home: Path, sites: Sites, names: tuple[str, ...], dying: tuple[str, ...], point: str) -> None:
+    """Ask once, and check what comes out against what each site wrote down."""
+    sites.kill(*dying)
+    sites.start(*dying, dies=point)
+    had = {name: (charges(home, name), len(sites.sent(name))) for name in names}
+    answer = dp.federation(home / "federation.toml").sql(SQL, epsilon=10)
+    for name in dying:
+        sites.gone(name)
+    told = " ".join(map(str, answer.rules))
+    out = [name for name in names if f"{name} took no part to the end, and its rows are not in these numbers" in told]
+    assert set(out) <= set(dying)
+    last: dict[str, dict[str, Any]] = {name: sites.sent(name)[-1] for name in names if name not in out}
+    assert answer["n"].values[0] == sum(one["noisy"][0] for one in last.values()) / GRID, point
+    assert [one["exact"] for one in last.values()] == [[200 * GRID]] * len(last)
+    dropouts = 1 if len(names) == 5 else 5
+    assert {one["honest"] for one in last.values()} == {len(names) - dropouts - 1}  # of what law each drew its share
+    assert len(last) >= len(names) - dropouts
+    assert sum(one["noisy"] != one["exact"] for one in last.values()) > len(names) / 5  # of many, most shares are 0
+    for name in names:
+        spent, sent = charges(home, name) - had[name][0], len(sites.sent(name)) - had[name][1]
+        assert sent <= spent == (point not in {"offer-", "offer+", "charge-"} or name not in dying), (point, name)
+    late = {"sum4-", "sum4+", "sum5-", "sum5+", "done-", "done+"}
+    maybe = {"sum3+"}  # what it sent last may have arrived, or not
+    if point not in maybe:
+        assert set(out) == (set() if point in late else set(dying)), point
+    assert np.isfinite(answer["n"].errors[0])
+
+
+@pytest.mark.slow
+def test_one_of_five_is_killed_before_and_after_everything_it_does(tmp_path: Path) -> None:
+    names = ("north", "south", "east", "west", "centre")
+    declared(tmp_path, names, dropouts=1, patience=300)
+    with sites_in(tmp_path, names) as sites:
+        for point in POINTS:
+            asked_while_some_die(tmp_path, sites, names, ("centre",), point)
+        for point in ("offer+", "sum1+", "sum3-"):
+            sites.kill("east", "west", "centre")
+            sites.start("centre")
+            sites.start("east", "west", dies=point)
+            with pytest.raises(TooFewPartiesError):
+                dp.federation(tmp_path / "federation.toml").sql(SQL, epsilon=10)
+
+
+@pytest.mark.long
+def test_five_of_fifty_are_killed_before_and_after_everything_they_do(tmp_path: Path) -> None:
+    names = tuple(f"site-{i}" for i in range(50))
+    declared(tmp_path, names, dropouts=5, patience=300)
+    with sites_in(tmp_path, names) as sites:
+        for point in POINTS:
+            asked_while_some_die(tmp_path, sites, names, names[20:25], point)

@@ -1,0 +1,102 @@
+"""No promise is called broken more often than its test says: exact, over all outcomes of small releases."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+
+from defocus.privacy import Gaussian, account
+from defocus.privacy.guesses import Curve, approximate, independent, tradeoff
+
+Laws = tuple[tuple[float, ...], tuple[float, ...]]
+"""What is seen of a canary that is out, and of one that is in."""
+RESPONSE: Laws = ((0.75, 0.25), (0.25, 0.75))
+THREE: Laws = ((0.6, 0.3, 0.1), (0.1, 0.3, 0.6))
+UNEVEN: Laws = ((0.9, 0.1, 0.0), (0.7, 0.2, 0.1))
+EPSILONS = (0.0, 0.3, 0.7, 1.1, 1.8, 2.5)
+
+
+def curve(laws: Laws) -> Curve:
+    """Exactly, in the worse direction."""
+    deltas = [
+        max(
+            sum(max(0.0, p - math.exp(epsilon) * q) for p, q in zip(one, other, strict=True))
+            for one, other in (laws, laws[::-1])
+        )
+        for epsilon in EPSILONS
+    ]
+    return Curve(np.array(EPSILONS), np.array(deltas))
+
+
+def right(laws: Laws, m: int, guesses: int) -> np.ndarray:
+    """The law of the number of right guesses, where the likeliest are made."""
+    counted = np.zeros(guesses + 1)
+    for seen in product(range(len(laws[0])), repeat=m):
+        both = [(laws[0][x] / 2, laws[1][x] / 2) for x in seen]
+        odds = sorted((max(pair) / sum(pair) for pair in both), reverse=True)[:guesses]
+        law = np.ones(1)
+        for odd in odds:
+            law = np.convolve(law, [1 - odd, odd])
+        counted += math.prod(sum(pair) for pair in both) * law
+    return counted
+
+
+@pytest.mark.parametrize("laws", [RESPONSE, THREE, UNEVEN])
+@pytest.mark.parametrize("guesses", [2, 3, 5])
+def test_releases_made_of_independent_ones_are_right_no_more_often_than_both_tests_say(
+    laws: Laws, guesses: int
+) -> None:
+    tails = right(laws, 5, guesses)[::-1].cumsum()[::-1]
+    for least in range(guesses + 1):
+        assert independent(5, guesses, least, curve(laws)) >= tails[least] * (1 - 1e-9)
+        assert tradeoff(5, guesses, least, curve(laws)) >= tails[least] * (1 - 2e-3)
+
+
+def test_the_test_of_independent_canaries_is_exact_where_all_are_guessed() -> None:
+    tails = right(THREE, 5, 5)[::-1].cumsum()[::-1]
+    for least in range(1, 6):
+        assert independent(5, 5, least, curve(THREE)) == pytest.approx(tails[least], rel=1e-6)
+
+
+@pytest.mark.parametrize(("leak", "truth"), [(0.05, 1.0), (0.3, 0.8), (0.5, 0.7), (1.0, 0.75)])
+def test_a_chance_event_that_tells_about_all_canaries_is_within_the_test_of_the_curve(
+    leak: float, truth: float
+) -> None:
+    """With probability ``leak`` each coin is told truly with probability ``truth``, and otherwise nothing is told."""
+    wrong = 1 - truth
+    laws = ((1 - leak, leak * truth, leak * wrong), (1 - leak, leak * wrong, leak * truth))
+    for m in (4, 20):
+        for least in range(m // 2 + 1, m + 1):
+            told = sum(math.comb(m, j) * truth**j * wrong ** (m - j) for j in range(least, m + 1))
+            blind = sum(math.comb(m, j) for j in range(least, m + 1)) / 2**m
+            exact = leak * told + (1 - leak) * blind
+            assert tradeoff(m, m, least, curve(laws)) >= exact * (1 - 2e-3)
+
+
+def test_the_independent_test_is_not_for_such_events() -> None:
+    """All coins with probability 5 %: the curve holds, and all 20 guesses are right far more often than it says."""
+    laws = ((0.95, 0.05, 0.0), (0.95, 0.0, 0.05))
+    assert independent(20, 20, 20, curve(laws)) < 1e-4
+    assert tradeoff(20, 20, 20, curve(laws)) >= 0.05
+
+
+def test_the_bound_of_a_pair_tells_nothing_where_it_may_fail() -> None:
+    """All three wrong with .0375, every other guess with .1375: that is (0, .1)-DP, and one is right with .9625."""
+    assert approximate(3, 3, 1, 0.0, 0.1) >= 0.9625
+
+
+def test_a_pair_is_a_curve_of_one_point() -> None:
+    """For pure epsilon, three tests are of one promise; the oldest knows that no chance event can tell more."""
+    for least in (60, 70, 80):
+        pure = Curve.of_pure(1.0)
+        alone = independent(100, 100, least, pure)
+        assert approximate(100, 100, least, 1.0, 0.0) == pytest.approx(alone if alone <= 0.5 else 1, rel=1e-6)
+        assert tradeoff(100, 100, least, pure) >= independent(100, 100, least, pure) * (1 - 2e-3)
+
+
+def test_fewer_points_of_a_curve_promise_less() -> None:
+    whole = Curve.of(account(Gaussian(1)), 1e-5)
+    part = Curve(whole.epsilons[::3], whole.deltas[::3])
+    for test in (independent, tradeoff):
+        assert test(200, 100, 80, part) >= test(200, 100, 80, whole) * (1 - 2e-3)
