@@ -234,8 +234,8 @@ def read_within_limits(written: str) -> Expression | None:
 
 
 def is_too_large(tree: Any, row: dict[str, Any]) -> bool:
-    """Whether a number on the way is so large that a sum of two of its size is infinite."""
-    if not isinstance(tree, tuple) or tree[0] in {"column", "constant"}:
+    """Whether a number on the way, or read, is so large that a sum of two of its size is infinite."""
+    if not isinstance(tree, tuple) or tree[0] == "constant":
         return False
     found = value(tree, row)
     large = isinstance(found, float) and abs(found) > sys.float_info.max / 2
@@ -251,7 +251,7 @@ def check(
         return
     assert read.kind is kind
     if isinstance(place, MariaDbPlace) and "e+308" in written:
-        return  # MariaDB reads the largest floats as infinity
+        return  # MariaDB rounds the largest floats to infinity, in what it reads and in what it shows
     if isinstance(place, MariaDbPlace):  # no column of its holds infinity, and no result on the way to another
         rows = [{name: None if cell in {math.inf, -math.inf} else cell for name, cell in row.items()} for row in rows]
         rows = [row for row in rows if not is_too_large(tree, as_read(row))]
