@@ -310,6 +310,22 @@ def test_earlier_releases_about_nearly_the_same_people_are_shown_to_the_officer(
     assert desk.preview(ana, "visits", other).similar == ()
 
 
+def test_officers_see_what_all_answers_together_give_away(desk: Desk, people: Everybody) -> None:
+    ana, omar = people[Role.ANALYST], people[Role.OFFICER]
+    with working(desk):
+        for limit in (10, 11, 11):
+            counted = {"filter": [f"days > {limit}"], "aggregates": {"n": {"function": "count"}}, "epsilon": 0.5}
+            asked = ask(desk, ana, counted)
+            approve(desk, omar, asked.id)
+            assert finished(desk, ana, asked.id).state == "released"
+    found = desk.exposure(omar, "visits")
+    assert found.charges == 3
+    assert {(pair.only_first, pair.only_second) for pair in found.twins} == {(("days > 10",), ("days > 11",))}
+    assert [len(one.entries) for one in found.repeated] == [2]
+    with pytest.raises(ForbiddenError):
+        desk.exposure(ana, "visits")
+
+
 def test_asking_the_same_again_and_again_hides_no_earlier_release_from_the_policy(
     desk: Desk, people: Everybody
 ) -> None:

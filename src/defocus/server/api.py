@@ -383,6 +383,12 @@ def ledger(
     return [entry for entry, _ in zip(found, range(most), strict=False)]
 
 
+@router.get("/datasets/{name}/exposure")
+def exposure(request: Request, name: Name, person: Person = doing(Action.READ_LEDGER)) -> Json:
+    """What an attacker with all answers of the data set can do at most."""
+    return desk_of(request).exposure(person, name).to_json()
+
+
 @router.get("/datasets/{name}/verification")
 def verify(request: Request, name: Name, person: Person = doing(Action.READ_LEDGER)) -> Json:
     """Whether the whole ledger is as it was written."""

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, insert, select, update
 
 from defocus import answers
 from defocus.answers import Released
+from defocus.audit import History, history
 from defocus.errors import (
     ConflictError,
     DefocusError,
@@ -545,6 +546,10 @@ class Desk:
         demand(person, Action.READ_LEDGER)
         found: Ledger = self.datasets.table(dataset).ledger
         return found
+
+    def exposure(self, person: Person, dataset: str) -> History:
+        """What all answers of a data set together give away at most, from its ledger alone."""
+        return history(self.ledger(person, dataset))
 
     def verify(self, person: Person, dataset: str) -> Verification:
         """Whether the whole ledger is as it was written."""

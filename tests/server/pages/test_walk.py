@@ -168,6 +168,8 @@ def test_people_of_all_roles_go_from_the_first_link_to_a_verified_bundle(
     assert page.locator(".verdict.good").is_visible()
     assert page.locator("td:text-is('officer one')").is_visible()
     auditor.look(f"{here}-ledger")
+    auditor.press("a[href$='/exposure']")
+    auditor.look(f"{here}-exposure")
     auditor.go("/datasets/visits")
     auditor.look(f"{here}-dataset")
     auditor.go("/account")
@@ -231,7 +233,7 @@ def test_text_of_strangers_does_not_act_on_any_page(
     assert "<img src=x" in officer.page.locator("tbody").first.inner_text()
     officer.press("form[action$=publish] button")
     officer.look("evil-published")
-    for path in ("/", "/requests", "/register", "/datasets/visits", "/datasets/visits/ledger"):
+    for path in ("/", "/requests", "/register", "/datasets/visits", "/datasets/visits/ledger", "/datasets/visits/exposure"):
         officer.go(path)
         officer.look(f"evil-{path.strip('/').replace('/', '-') or 'home'}")
     steward.go("/people")

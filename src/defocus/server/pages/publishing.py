@@ -29,6 +29,7 @@ from defocus.server.roles import Action, Person
 __all__ = [
     "FILES",
     "drawn",
+    "exposure",
     "file",
     "head",
     "ledger",
@@ -214,6 +215,14 @@ def ledger(request: Request, name: str, check: bool = False, person: Person = do
     rows = [(entry, prices.epsilon(entry) if entry.kind == CHARGE else "") for entry in reversed(shown)]
     context = {"name": name, "book": book, "rows": rows, "total": len(entries), "anchor": book.anchor()}
     return page(request, "ledger.html", checked=desk.verify(person, name) if check else None, **context)
+
+
+@router.get("/datasets/{name}/exposure")
+def exposure(request: Request, name: str, person: Person = doing(Action.READ_LEDGER)) -> Response:
+    """What an attacker with all answers of the data set can do at most."""
+    desk = desk_of(request)
+    context = {"name": name, "book": desk.ledger(person, name), "found": desk.exposure(person, name)}
+    return page(request, "exposure.html", **context)
 
 
 @router.get("/datasets/{name}/head.json")
