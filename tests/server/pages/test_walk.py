@@ -233,7 +233,8 @@ def test_text_of_strangers_does_not_act_on_any_page(
     assert "<img src=x" in officer.page.locator("tbody").first.inner_text()
     officer.press("form[action$=publish] button")
     officer.look("evil-published")
-    for path in ("/", "/requests", "/register", "/datasets/visits", "/datasets/visits/ledger", "/datasets/visits/exposure"):
+    data_set = "/datasets/visits"
+    for path in ("/", "/requests", "/register", data_set, f"{data_set}/ledger", f"{data_set}/exposure"):
         officer.go(path)
         officer.look(f"evil-{path.strip('/').replace('/', '-') or 'home'}")
     steward.go("/people")
