@@ -111,10 +111,11 @@ def main(home: Path, kills: int, seed: int) -> None:
         killer = killing(pid, moment) if starting else 0
         try:
             if ready(port, pid):
-                killer = killer or killing(pid, moment)
+                killer = killer or (killing(pid, moment) if known else 0)
                 for serial in range(1000):
                     name = f"{number}-{serial}"
                     known[name] = asked(port, ana, name)["id"]
+                    killer = killer or killing(pid, moment)  # however slow the machine is, one is acknowledged
                     older = rng.choice(list(known))
                     if call(port, ana, "GET", f"/api/v1/requests/{known[older]}")["state"] == "released":
                         answer = call(port, ana, "GET", f"/api/v1/requests/{known[older]}/answer")
