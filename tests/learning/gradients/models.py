@@ -151,6 +151,14 @@ MODELS: dict[str, Callable[[], tuple[nn.Module, Any]]] = {
     ),
     "rms norm": lambda: (Model(lambda m, x: m.out(m.n(x)[:, 0]), n=nn.RMSNorm(8), out=nn.Linear(8, 3)), sequences()),
     "group norm": lambda: (pooled(nn.Sequential(nn.Conv2d(3, 4, 3), nn.GroupNorm(2, 4)), 4), images(3, 5, 5)),
+    "group norm of the input, then without scales": lambda: (
+        pooled(nn.Sequential(nn.GroupNorm(3, 3), nn.Conv2d(3, 4, 3), nn.GroupNorm(2, 4, affine=False)), 4),
+        images(3, 5, 5),
+    ),
+    "group norm of features": lambda: (
+        Model(lambda m, x: m.out(m.n(x[:, 0])), n=nn.GroupNorm(4, 8), out=nn.Linear(8, 3)),
+        sequences(),
+    ),
     "instance norm": lambda: (
         pooled(nn.Sequential(nn.Conv1d(3, 4, 3), nn.InstanceNorm1d(4, affine=True)), 4),
         images(3, 7),

@@ -33,7 +33,7 @@ class Pass:
     """One pass of a batch through a graph: the number of its examples, and the tape that collects what it leaves."""
 
     def __init__(self, regions: Regions, anchor: torch.Tensor) -> None:
-        self.regions, self._anchor = regions, anchor
+        self.regions, self.anchor = regions, anchor
         self.examples, self.tape = 0, None
         self.moved: dict[int, tuple[torch.Tensor, str, torch.Tensor]] = {}
 
@@ -46,7 +46,7 @@ class Pass:
             result = compute()
             if result.requires_grad:
                 return result
-        found: torch.Tensor = _Root.apply(self._anchor, compute)
+        found: torch.Tensor = _Root.apply(self.anchor, compute)
         return found
 
     def give(self, weight: Any, make: Callable[[Region, Tools], Piece]) -> None:
@@ -361,6 +361,66 @@ def _norm(run: Pass, op: Op) -> _Use:
     return norm
 
 
+def _group_norm(run: Pass, op: Op) -> _Use:
+    """As :func:`_norm`, with one backward pass of PyTorch's for the input and for each example's scales and shifts."""
+    names, general = list(op.types), _norm(run, op)
+
+    def norm(*args: Any, **named: Any) -> torch.Tensor:
+        given = {"weight": None, "bias": None, "eps": 1e-5} | dict(zip(names, args, strict=False)) | named
+        x, weight, bias = args[0], given["weight"], given["bias"]
+        if not _plain(x):
+            return general(*args, **named)
+
+        def arrived(scales: torch.Tensor, shifts: torch.Tensor) -> None:
+            run.give(weight, lambda region, _: Direct(region, scales))
+            run.give(bias, lambda region, _: Direct(region, shifts))
+
+        how = _bare(weight), _bare(bias), given["num_groups"], given["eps"], arrived
+        output: torch.Tensor = _GroupNorm.apply(run.anchor, x, *how)
+        run.listen(output, lambda _: None, x)
+        return output
+
+    return norm
+
+
+class _GroupNorm(torch.autograd.Function):
+    """A group norm that tells each example's gradients of scales and shifts.
+
+    PyTorch adds them up over all examples: it is told of one example that has the channels of all, and adds nothing.
+    """
+
+    @staticmethod
+    def forward(  # noqa: PLR0917 -- PyTorch's way
+        ctx: Any, anchor: Any, x: torch.Tensor, weight: Any, bias: Any, groups: int, eps: float, arrived: Any
+    ) -> torch.Tensor:
+        del anchor
+        x = x.contiguous()
+        sizes = (*x.shape[:2], math.prod(x.shape[2:]), groups)
+        found, *moments = torch.native_group_norm(x, weight, bias, *sizes, eps)
+        ctx.save_for_backward(x, *moments, x.new_ones(sizes[1]) if weight is None else weight)
+        ctx.sizes, ctx.arrived = sizes, arrived
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[Any, ...]:
+        examples, channels, length, groups = ctx.sizes
+        x, *moments, scales = ctx.saved_tensors
+        wanted = [ctx.needs_input_grad[1], True, True]
+        found, *sums = torch.ops.aten.native_group_norm_backward(
+            *(each.reshape(1, examples * channels, length) for each in (gradients[0], x)),
+            *(each.view(1, -1) for each in moments),
+            scales.repeat(examples), 1, examples * channels, length, examples * groups, wanted,
+        )  # fmt: skip
+        ctx.arrived(*(each.view(examples, channels) for each in sums))
+        return None, found.view_as(x) if wanted[0] else None, None, None, None, None, None
+
+
+def _plain(x: torch.Tensor) -> bool:
+    """Whether numbers are as PyTorch's own kernels of norms take them, without autocast, on every device."""
+    fit = x.dtype in {torch.float32, torch.float64} and not torch.is_autocast_enabled(x.device.type)
+    return fit and x.dim() > 2 and x.numel() > 0 and (x.is_cuda or x.is_contiguous())
+
+
 _State: TypeAlias = tuple[torch.Tensor, ...]
 _Cell: TypeAlias = Callable[[torch.Tensor, torch.Tensor, _State], _State]
 """From what inputs and states bring, each through its weights, and the last state, to the next state."""
@@ -492,7 +552,8 @@ _MAKERS: dict[str, _Maker] = {
     **dict.fromkeys(("linear", "addmm", "matmul", "mm"), _product),
     **dict.fromkeys((f"conv{turn}{space}d" for space in (1, 2, 3) for turn in ("", "_transpose")), _convolution),
     "embedding": _embedding,
-    **dict.fromkeys(("layer_norm", "rms_norm", "group_norm", "instance_norm", "batch_norm"), _norm),
+    **dict.fromkeys(("layer_norm", "rms_norm", "instance_norm", "batch_norm"), _norm),
+    "group_norm": _group_norm,
     "lstm": _layers(_lstm),
     "gru": _layers(_gru),
     "rnn_tanh": _layers(_tanh),

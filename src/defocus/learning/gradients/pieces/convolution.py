@@ -71,10 +71,12 @@ class Convolution(Piece):
             if shape.groups == 1:
                 ways["instantiated, channels last"] = lambda: weighted(*self._instantiated(_channels_last))
                 ways["instantiated, outputs last"] = lambda: weighted(*self._instantiated(_outputs_last))
+                ways["instantiated, row by row"] = lambda: weighted(*self._instantiated(_row_by_row))
                 if len(shape.kernel) == 2 and shape.kernel[1] * x.shape[1] <= _SHORT:
                     ways["instantiated, columns first"] = lambda: weighted(*self._instantiated(_columns_first))
-        features = (g.shape[1] // shape.groups, prod(self.region.shape[1:]))
-        width = part_width(length, features, x) if self._tools.margins else max(features)
+        moved = prod(shape.kernel) if _moves(x, g, shape) else 1
+        features, more = (g.shape[1] // shape.groups, prod(self.region.shape[1:]) // moved), moved - 1
+        width = part_width(length, features, x, more) if self._tools.margins else max(features)
         if width is not None and (not ways or length * length <= 4 * weights):
             ways["ghost"] = lambda: self._total(_ghost(x, g, shape, width)[0])
         sizes = f"{tuple(x.shape[1:])} {tuple(self.region.shape)} {shape.stride}"
@@ -87,7 +89,8 @@ class Convolution(Piece):
             if not self._tools.margins:
                 return squares
             again = lambda few: bounded([self._written(few, 0.0)])[0]  # noqa: E731 -- one use
-            return Rough(squares, most, rounding(features, width or max(features), x), convolution_rounding(x), again)
+            off = rounding(features, width or max(features), x, more)
+            return Rough(squares, most, off, convolution_rounding(x), again)
         self._order = way
         squares, self._kept = self._instantiated(_ORDERS[way])
         self._input = self._gradients = x.new_empty(0)
@@ -134,6 +137,8 @@ class Convolution(Piece):
         outputs, channels, *kernel = self.region.shape
         if self._order == "instantiated, outputs last":
             return kept.view(*kernel, channels, outputs).movedim((-1, -2), (0, 1))
+        if self._order == "instantiated, row by row":
+            return kept.view(kernel[0], outputs, *kernel[1:], channels).movedim((1, -1), (0, 1))
         if self._order == "instantiated, columns first":
             return kept.view(outputs, *reversed(kernel), channels).permute(0, 3, 2, 1)
         return kept.view(outputs, *kernel, channels).movedim(-1, 1)
@@ -189,15 +194,17 @@ def _channels_first(
     examples, channels = x.shape[:2]
     groups, outputs = shape.groups, g.shape[1]
     length, weights = prod(g.shape[2:]), prod(shape.kernel) * channels // groups
-    part = _part(x, channels * prod(shape.kernel) * length)
-    buffer = view.new_empty(part, *view.shape[1:])
+    whole = view.is_contiguous()  # a kernel of one number sees the input as it is
+    part = examples if whole else _part(x, channels * prod(shape.kernel) * length)
+    buffer = view if whole else view.new_empty(part, *view.shape[1:])
     kept = room.view(examples * groups, outputs // groups, weights)
     norms = x.new_empty(examples)
     g = g.reshape(examples * groups, outputs // groups, length)
     multiply: Product | None = None
     for start in range(0, examples, part):
         n = min(part, examples - start)
-        buffer[:n].copy_(view[start : start + n])
+        if not whole:
+            buffer[:n].copy_(view[start : start + n])
         patches = buffer[:n].view(n * groups, weights, length)
         rows = slice(start * groups, (start + n) * groups)
         sides = g[rows], patches.transpose(1, 2)
@@ -215,6 +222,8 @@ def _channels_last(
     moves = [step * s for step, s in zip(steps, shape.stride, strict=True)]
     kernel = [step * d for step, d in zip(steps, shape.dilation, strict=True)]
     view = x.as_strided((len(x), *g.shape[2:], *shape.kernel, x.shape[-1]), (example, *moves, *kernel, channel))
+    if view.is_contiguous():  # a kernel of one number sees the input as it is
+        return _multiplied(view, None, view, g, room=room, tools=tools, turned=turned)
     buffer = tools.room("patches", (_part(x, view[0].numel()), *view.shape[1:]), x)
 
     def unfold(part: torch.Tensor) -> None:
@@ -260,9 +269,64 @@ def _columns_first(
     return _multiplied(view, unfold, buffer, g, room=room, tools=tools)
 
 
+def _row_by_row(
+    x: torch.Tensor, g: torch.Tensor, shape: Shape, room: torch.Tensor, tools: Tools
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The same, of one group, for one row of the kernel at a time; (B, rows of the kernel, outputs, others).
+
+    What one row of the kernel sees is unfolded once, as (B, bands, rows of the input, columns..., columns of the
+    kernel..., channels): the other rows of the kernel see the same some rows further down. Where the kernel passes over
+    rows, those with the same remainder stand together.
+    """
+    (rows, *kernel), (step, *strides), (spread, *dilation) = shape.kernel, shape.stride, shape.dilation
+    examples, channels, height, *width = x.shape
+    outputs, high, length = g.shape[1], g.shape[2], prod(g.shape[3:])
+    starts = [r * spread // step for r in range(rows)]
+    (above, _), *sides = shape.padding
+    tall = max(-(-(above + height) // step), starts[-1] + high) * step
+    size: tuple[int, ...] = (examples, tall, *(a + w + b for w, (a, b) in zip(width, sides, strict=True)), channels)
+    inside = (slice(above, above + height), *(slice(a, a + w) for w, (a, _) in zip(width, sides, strict=True)))
+    padded = tools.room("padded", size, x).zero_()
+    padded[(slice(None), *inside)].copy_(x.movedim(1, -1))
+    bands = _bands(high, length, (examples, outputs, prod(kernel) * channels), x)
+    example, row, *steps, channel = padded.stride()
+    remainders = sorted({r * spread % step for r in range(rows)})
+    size = (examples, bands, starts[-1] + high // bands, *g.shape[3:], *kernel, channels)
+    moves = [n * s for n, s in zip(steps, strides, strict=True)], [n * d for n, d in zip(steps, dilation, strict=True)]
+    strided = (example, high // bands * step * row, step * row, *moves[0], *moves[1], channel)
+    views = [padded.as_strided(size, strided, padded.storage_offset() + each * row) for each in remainders]
+    part = _part(x, len(remainders) * prod(size[1:]))
+    buffer = tools.room("patches", (part, bands, len(remainders), *size[2:]), x)
+    g = g.movedim(1, -1).reshape(examples * bands, -1, outputs).transpose(1, 2)
+    kept = room.view(examples, rows, outputs, -1)
+    found = kept if bands == 1 else x.new_empty(examples * bands, *kept.shape[1:])
+    for start in range(0, examples, part):
+        n = min(part, examples - start)
+        for place, view in enumerate(views):
+            buffer[:n, :, place].copy_(view[start : start + n])
+        patches = buffer[:n].view(n * bands, len(remainders), size[2] * length, -1)
+        some = slice(start * bands, (start + n) * bands)
+        for r, begin in enumerate(starts):
+            seen = patches[:, remainders.index(r * spread % step), begin * length :][:, : high // bands * length]
+            torch.bmm(g[some], seen, out=found[some, r])
+    if bands > 1:
+        torch.sum(found.view(examples, bands, *kept.shape[1:]), 1, out=kept)
+    return torch.linalg.vector_norm(kept.flatten(1), dim=1).square_(), kept
+
+
+def _bands(high: int, length: int, sides: tuple[int, int, int], like: torch.Tensor) -> int:
+    """Into how many bands of rows products of so many examples, outputs and weights are parted, each made by itself.
+
+    A GPU has more units than there are tiles in products of small sides, each of which adds up many positions.
+    """
+    tiles = sides[0] * -(-sides[1] // 64) * -(-sides[2] // 64)
+    fit = (m for m in (8, 7, 4, 2) if high % m == 0 and high // m * length >= 256 and m * tiles <= 1024)
+    return next(fit, 1) if like.is_cuda else 1
+
+
 def _multiplied(
     view: torch.Tensor,
-    unfold: Callable[[torch.Tensor], None],
+    unfold: Callable[[torch.Tensor], None] | None,
     buffer: torch.Tensor,
     g: torch.Tensor,
     *,
@@ -281,7 +345,8 @@ def _multiplied(
     parts = zip(view.split(part), g.split(part), kept.split(part), norms.split(part), strict=True)
     multiply: Product | None = None
     for some, gradients, found, lengths in parts:
-        unfold(some)
+        if unfold is not None:
+            unfold(some)
         few = patches[: len(some)]
         sides = (few.transpose(1, 2), gradients) if turned else (gradients.transpose(1, 2), few)
         multiply = multiply or fastest(*sides, found, lengths, tools)
@@ -294,24 +359,48 @@ _ORDERS: dict[str, _Way] = {
     "instantiated, channels last": _channels_last,
     "instantiated, outputs last": _outputs_last,
     "instantiated, columns first": _columns_first,
+    "instantiated, row by row": _row_by_row,
 }
 
 
 def _ghost(x: torch.Tensor, g: torch.Tensor, shape: Shape, width: int | None) -> tuple[torch.Tensor, torch.Tensor]:
     """Squared norms from products of pairs of positions, group by group, and what norms would be at most."""
-    view = _patches(x, g, shape)
-    examples, channels = x.shape[:2]
-    groups, outputs = shape.groups, g.shape[1]
-    length = prod(g.shape[2:])
-    part = _part(x, channels * prod(shape.kernel) * length)
+    groups, channels, length = shape.groups, x.shape[1] * prod(shape.kernel), prod(g.shape[2:])
+    met_ = _met_moved if _moves(x, g, shape) else _met_unfolded
+    part = _part(x, channels * length)
     sums, most = [], []
-    for start in range(0, examples, part):
-        patches = view[start : start + part]
-        n = len(patches)
-        patches = patches.reshape(n * groups, -1, length)
-        grads = g[start : start + part].reshape(n * groups, outputs // groups, length)
-        pairs = [product(side.transpose(1, 2), side, width) for side in (patches, grads)]
-        squares, reached = met(pairs[:1], pairs[1:], max(patches.shape[1], grads.shape[1]))
+    for some, gradients in zip(x.split(part), g.split(part), strict=True):
+        n = len(some)
+        grads = gradients.reshape(n * groups, -1, length)
+        sides = [met_(some, gradients, shape, width), product(grads.transpose(1, 2), grads, width)]
+        squares, reached = met(sides[:1], sides[1:], max(channels // groups, grads.shape[1]))
         sums.append(squares.view(n, -1).sum(1))
         most.append(reached.square().view(n, -1).sum(1).sqrt())
     return torch.cat(sums), torch.cat(most)
+
+
+def _moves(x: torch.Tensor, g: torch.Tensor, shape: Shape) -> bool:
+    """Whether products of pairs of positions are fewer than the numbers of all patches."""
+    places = prod(n + sum(sides) for n, sides in zip(x.shape[2:], shape.padding, strict=True))
+    return bool(shape.groups * places**2 <= x.shape[1] * prod(shape.kernel) * prod(g.shape[2:]))
+
+
+def _met_unfolded(x: torch.Tensor, g: torch.Tensor, shape: Shape, width: int | None) -> torch.Tensor:
+    """Products of pairs of patches (B * groups, positions, positions)."""
+    patches = _patches(x, g, shape).reshape(len(x) * shape.groups, -1, prod(g.shape[2:]))
+    return product(patches.transpose(1, 2), patches, width)
+
+
+def _met_moved(x: torch.Tensor, g: torch.Tensor, shape: Shape, width: int | None) -> torch.Tensor:
+    """The same as sums of products of pairs of positions that are moved together: patches need not be copied."""
+    x = _padded(x, shape)
+    places, length = x.shape[2:], prod(g.shape[2:])
+    flat = x.reshape(len(x) * shape.groups, -1, prod(places))
+    found = product(flat.transpose(1, 2), flat, width).view(-1, *places, *places)
+    example, *steps = found.stride()
+    moves = [step * s for step, s in zip(steps, shape.stride * 2, strict=True)]
+    half = len(places)
+    kernel = [(a + b) * d for a, b, d in zip(steps[:half], steps[half:], shape.dilation, strict=True)]
+    size = (len(flat), *g.shape[2:], *g.shape[2:], *shape.kernel)
+    moved = found.as_strided(size, (example, *moves, *kernel))
+    return moved.sum(tuple(range(-half, 0))).view(-1, length, length)

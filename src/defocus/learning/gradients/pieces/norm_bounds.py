@@ -156,9 +156,9 @@ def reach(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     return (norms[0] * norms[1]).sum(1)
 
 
-def rounding(features: tuple[int, ...], width: int, like: torch.Tensor) -> float:
+def rounding(features: tuple[int, ...], width: int, like: torch.Tensor, more: int = 0) -> float:
     """What a squared norm by products of pairs is off by, relative to the square of the reach."""
-    return _additions(features, width, like) * _SAFE * unit(like)
+    return (_additions(features, width, like) + more) * _SAFE * unit(like)
 
 
 def _additions(features: tuple[int, ...], width: int, like: torch.Tensor) -> int:
@@ -169,14 +169,16 @@ def _additions(features: tuple[int, ...], width: int, like: torch.Tensor) -> int
     return sum(_chain(min(width, each), like) + -(-each // width) - 1 for each in features) + RUN + 2
 
 
-def part_width(length: int, features: tuple[int, ...], like: torch.Tensor) -> int | None:
+def part_width(length: int, features: tuple[int, ...], like: torch.Tensor, more: int = 0) -> int | None:
     """The largest width for which ordinary norms are told as they are, or at most 1 % too large where none is so small.
 
     Matrix units, which round what they multiply anyway, are not slowed down for the former. None if even that fails.
+    Where inner products are themselves added up, these are so many additions ``more``.
     """
     for most, least in ((_COARSE, 128),) if by_matrix_units(like) else ((_FINE, 64), (_COARSE, 128)):
         for width in (max(features), *_WIDTHS):
-            if width >= min(least, max(features)) and _additions(features, width, like) * unit(like) * length <= most:
+            additions = _additions(features, width, like) + more
+            if width >= min(least, max(features)) and additions * unit(like) * length <= most:
                 return width
     return None
 
