@@ -150,10 +150,7 @@ def show_history(where: str, *, plot: Path | None, as_json: bool) -> History:
         )
     with opened as ledger:
         found = history(ledger)
-    if plot is not None:
-        save(found.plot(), plot)
-    if as_json:
-        to_json(found.to_json())
+    if _handed_on(found, plot, as_json=as_json):
         return found
     screen = console()
     screen.print(facts(list(found.facts.items())))
@@ -174,16 +171,22 @@ def write(where: Path | None, found: Found) -> None:
 
 
 def _told(found: Membership, verdict: str, wrong: bool, *, plot: Path | None, as_json: bool) -> Membership:
-    if plot is not None:
-        save(found.plot(), plot)
-    if as_json:
-        to_json(found.to_json())
+    if _handed_on(found, plot, as_json=as_json):
         return found
     screen = console()
     screen.print(plain(verdict), style="red" if wrong else "green")
     lines = str(found).split("\n")
     screen.print("\n".join(plain(line) for line in (lines[0].partition(": ")[2], *lines[1:])), markup=False)
     return found
+
+
+def _handed_on(found: Membership | History, plot: Path | None, *, as_json: bool) -> bool:
+    """Plot what was found, and print it as JSON; whether that was asked for instead of text."""
+    if plot is not None:
+        save(found.plot(), plot)
+    if as_json:
+        to_json(found.to_json())
+    return as_json
 
 
 def _rows(data: Path) -> pa.Table:

@@ -2,24 +2,18 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from defocus.cli.options import (
     FILE,
-    AtMost,
     BudgetDelta,
     BudgetEpsilon,
     Confidence,
     Dataset,
     DatasetOrLedger,
-    Dialect,
     Explain,
-    Find,
-    Format,
-    FormatName,
-    Groups,
     Intervals,
     Json,
     LedgerPlace,
@@ -28,15 +22,18 @@ from defocus.cli.options import (
     Part,
     Plot,
     Purpose,
-    Question,
     Reason,
     Request,
-    Rows,
     Server,
     Spend,
     SpendDelta,
     TableName,
     Who,
+    asked,
+    paid,
+    shown,
+    taking,
+    written,
 )
 
 __all__ = ["Example", "GraphUnit", "commands", "graph", "predict", "train"]
@@ -76,61 +73,29 @@ def check(dataset: Dataset = FILE) -> None:
     raise typer.Exit(0 if draft.validate(dataset) else 1)
 
 
+def _here_or_there(*, dataset: Dataset = FILE, intervals: Intervals = False, server: Server = None) -> None:
+    """The options of a question about one data set, here or on a server."""
+
+
+def _kept(*, request: Request = None, reason: Reason = None) -> None:
+    """The options of an answer that is kept, or waits for an officer."""
+
+
 @commands.command(
     epilog="Example: defocus query 'SELECT ward, COUNT(*) AS visits FROM visits GROUP BY ward' --epsilon 0.5"
 )
-def query(
-    question: Question,
-    *,
-    epsilon: Spend,
-    delta: SpendDelta = None,
-    dataset: Dataset = FILE,
-    bounds: Find = None,
-    at_most: AtMost = None,
-    intervals: Intervals = False,
-    rows: Rows = None,
-    groups: Groups = None,
-    dialect: Dialect = "duckdb",
-    part: Part = None,
-    purpose: Purpose = None,
-    who: Who = None,
-    request: Request = None,
-    server: Server = None,
-    reason: Reason = None,
-    out: Out = None,
-    plot: Plot = None,
-    confidence: Confidence = 0.95,
-    shape: Format = FormatName.TABLE,
-    explain: Explain = False,
-    as_json: Json = False,
-) -> None:
+@taking(asked, _here_or_there, paid, _kept, written, shown)
+def query(**given: Any) -> None:
     """Release the answer to a question: charged first, then computed, then shown."""
-    given = dict(locals())
     from defocus.cli import questions  # noqa: PLC0415 # a command loads what it needs
 
     questions.query(**given)
 
 
 @commands.command(epilog="Example: defocus preview 'SELECT AVG(days) AS stay FROM visits' --epsilon 0.5 --rows 3")
-def preview(
-    question: Question,
-    *,
-    epsilon: Spend,
-    delta: SpendDelta = None,
-    dataset: Dataset = FILE,
-    bounds: Find = None,
-    at_most: AtMost = None,
-    intervals: Intervals = False,
-    rows: Rows = None,
-    groups: Groups = None,
-    dialect: Dialect = "duckdb",
-    part: Part = None,
-    server: Server = None,
-    explain: Explain = False,
-    as_json: Json = False,
-) -> None:
+@taking(asked, _here_or_there, shown)
+def preview(**given: Any) -> None:
     """Say how exact an answer would be and what it would cost. Free; no row is looked at."""
-    given = dict(locals())
     from defocus.cli import questions  # noqa: PLC0415 # a command loads what it needs
 
     questions.preview(**given)

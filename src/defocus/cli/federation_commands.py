@@ -1,30 +1,11 @@
 """The commands of a federation: of the sites, and of the coordinator who asks them."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from defocus.cli.options import (
-    AtMost,
-    Confidence,
-    Dialect,
-    Explain,
-    Find,
-    Format,
-    FormatName,
-    Groups,
-    Json,
-    Out,
-    Part,
-    Plot,
-    Purpose,
-    Question,
-    Rows,
-    Spend,
-    SpendDelta,
-    Who,
-)
+from defocus.cli.options import Json, asked, paid, shown, taking, written
 
 __all__ = ["commands"]
 
@@ -77,55 +58,23 @@ def federation_init(
     work.make_federation(sites, folder, dropouts=dropouts, colluding=colluding, overlap=overlap)
 
 
+def _coordinator(*, members: Members = FEDERATION, key: Key = None) -> None:
+    """The options of whoever asks."""
+
+
 @federation.command("preview", epilog='Example: defocus federation preview "SELECT COUNT(*) FROM visits" --epsilon 1')
-def federation_preview(
-    question: Question,
-    *,
-    epsilon: Spend,
-    delta: SpendDelta = None,
-    members: Members = FEDERATION,
-    key: Key = None,
-    bounds: Find = None,
-    at_most: AtMost = None,
-    dialect: Dialect = "duckdb",
-    part: Part = None,
-    rows: Rows = None,
-    groups: Groups = None,
-    explain: Explain = False,
-    as_json: Json = False,
-) -> None:
+@taking(asked, _coordinator, shown)
+def federation_preview(**given: Any) -> None:
     """Show what a question would cost each site and how exact its answer would be. Free."""
-    given = dict(locals())
     from defocus.cli import federation as work  # noqa: PLC0415 # a command loads what it needs
 
     work.preview(**given)
 
 
 @federation.command("ask", epilog='Example: defocus federation ask "SELECT COUNT(*) FROM visits" --epsilon 1')
-def federation_ask(
-    question: Question,
-    *,
-    epsilon: Spend,
-    delta: SpendDelta = None,
-    members: Members = FEDERATION,
-    key: Key = None,
-    bounds: Find = None,
-    at_most: AtMost = None,
-    dialect: Dialect = "duckdb",
-    part: Part = None,
-    rows: Rows = None,
-    groups: Groups = None,
-    purpose: Purpose = None,
-    who: Who = None,
-    out: Out = None,
-    plot: Plot = None,
-    confidence: Confidence = 0.95,
-    explain: Explain = False,
-    as_json: Json = False,
-    shape: Format = FormatName.TABLE,
-) -> None:
+@taking(asked, _coordinator, paid, written, shown)
+def federation_ask(**given: Any) -> None:
     """Release one answer of all sites; each that takes part charges its own ledger."""
-    given = dict(locals())
     from defocus.cli import federation as work  # noqa: PLC0415 # a command loads what it needs
 
     work.ask(**given)

@@ -1,8 +1,10 @@
 """The options that commands share, with their help."""
 
+from collections.abc import Callable
 from enum import StrEnum
+from inspect import Signature, signature
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -53,8 +55,13 @@ __all__ = [
     "TableName",
     "Where",
     "Who",
+    "asked",
+    "paid",
     "price_of",
+    "shown",
+    "taking",
     "total",
+    "written",
 ]
 
 
@@ -137,6 +144,48 @@ Rows = Annotated[
 Groups = Annotated[int | None, typer.Option("--groups", help="In how many groups one person counts at most.")]
 Confidence = Annotated[float, typer.Option("--confidence", help="The probability with which an interval holds.")]
 Format = Annotated[FormatName, typer.Option("--format", help="Print a table, or exact numbers as CSV or JSON.")]
+
+
+def asked(
+    question: Question,
+    *,
+    epsilon: Spend,
+    delta: SpendDelta = None,
+    bounds: Find = None,
+    at_most: AtMost = None,
+    rows: Rows = None,
+    groups: Groups = None,
+    dialect: Dialect = "duckdb",
+    part: Part = None,
+) -> None:
+    """The options of a question."""
+
+
+def paid(*, purpose: Purpose = None, who: Who = None) -> None:
+    """The options of a charge."""
+
+
+def written(
+    *, out: Out = None, plot: Plot = None, confidence: Confidence = 0.95, shape: Format = FormatName.TABLE
+) -> None:
+    """The options of an answer."""
+
+
+def shown(*, explain: Explain = False, as_json: Json = False) -> None:
+    """The options of what is printed."""
+
+
+def taking(*lists: Callable[..., None]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A command that takes the options of these lists, in this order, and hands them on: ``def query(**given)``."""
+    options = [option for each in lists for option in signature(each).parameters.values()]
+
+    def with_options(command: Callable[..., None]) -> Callable[..., None]:
+        stated: Any = command
+        stated.__signature__ = Signature(options)
+        stated.__annotations__ = {option.name: option.annotation for option in options}
+        return command
+
+    return with_options
 
 
 DELTA = 1e-6

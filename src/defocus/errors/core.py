@@ -87,9 +87,13 @@ class ExpressionError(DefocusError, ValueError):
         self.position = position
 
 
-def _pointing_at(text: str, position: int, *, around: int = 32) -> str:
+_AROUND = 32
+"""How many characters are shown on each side of a position."""
+
+
+def _pointing_at(text: str, position: int) -> str:
     """The neighbourhood of ``position`` on one line with a caret under it; odd characters become question marks."""
-    start, end = max(0, position - around), min(len(text), position + around)
+    start, end = max(0, position - _AROUND), min(len(text), position + _AROUND)
     shown = "".join(c if " " <= c <= "~" else " " if c.isspace() else "?" for c in text[start:end])
     before, after = "..." if start else "", "..." if end < len(text) else ""
     return f"    {before}{shown}{after}\n    {' ' * (len(before) + position - start)}^"

@@ -527,14 +527,10 @@ def _spellings(numbers: dict[Key, int], *, written: bool) -> dict[bytes, int]:
     for name, number in numbers.items():
         if isinstance(name, str) or (written and isinstance(name, int) and abs(name) >= 10**DIGITS):
             try:
-                spellings[_spelt_number(name).encode("utf-8", "surrogateescape")] = number
+                spellings[str(name).encode("utf-8", "surrogateescape")] = number
             except ValueError:  # no text of Arrow's holds half a character, or thousands of digits
                 continue
     return spellings
-
-
-def _spelt_number(named: int | str) -> str:
-    return named if isinstance(named, str) else str(named)
 
 
 def _spelt(name: Any) -> str:

@@ -197,7 +197,7 @@ class MarkovField:
         """Let no record move into cells of a table that are not allowed."""
         self.allowed[columns] = allowed
 
-    def fit(self, sweeps: int, tell: Callable[[float], None] | None = None) -> None:
+    def fit(self, sweeps: int) -> None:
         """Let potentials and records meet the targets: after each sweep a step by the relative error.
 
         Of very many records only some are swept at first, which tell the potentials; the others become copies of
@@ -221,8 +221,6 @@ class MarkovField:
                 damped = step * min(1.0, 8 / max(degree[i] for i in columns))
                 moved = self._log_tables[columns] + damped * _relative(share * target, there)
                 self._log_tables[columns] = np.clip(moved, -10, 6)
-            if tell is not None:
-                tell((sweep + 1) / sweeps)
 
     def settle(self, sweeps: int) -> None:
         """Move records until the counts are the targets, as nearly as whole numbers can be."""

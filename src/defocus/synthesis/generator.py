@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 import numpy as np
 import pyarrow as pa
@@ -35,8 +35,9 @@ from defocus.synthesis.noise_aware import Combined, combine, redrawn
 from defocus.synthesis.targets import Noisy
 from defocus.tables.rows import Rows
 
-__all__ = ["HOLDS", "Generator", "codes_within", "conditioned", "seeded"]
+__all__ = ["HOLDS", "Generator", "codes_within", "conditioned", "loaded", "seeded"]
 
+_Loaded = TypeVar("_Loaded")
 _FORMAT = "defocus synthetic data 1"
 _LARGEST = 2**30
 """The most bytes of one array of a saved generator."""
@@ -269,17 +270,7 @@ class Generator:
     @classmethod
     def load(cls, path: str | Path) -> "Generator":
         """What :meth:`save` wrote."""
-        try:
-            written = json.loads(Path(path).read_text("utf-8"))
-            known = isinstance(written, dict) and written.get("format") == _FORMAT
-            made = cls.from_json(written) if known else None
-        except (OSError, ValueError, KeyError, TypeError, IndexError, zlib.error):
-            made = None
-        if made is None:
-            raise SourceError(
-                f"{str(path)!r:.120} is not a saved generator of this version.", fix="give a file that save() wrote."
-            )
-        return made
+        return loaded(path, _FORMAT, cls.from_json, otherwise="is not a saved generator of this version")
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the receipt, with JSON types only."""
@@ -430,6 +421,17 @@ def _dealt(records: int, number: int, random: np.random.Generator) -> NDArray[np
 def _relative_entropy(p: NDArray[np.float64], q: NDArray[np.float64]) -> float:
     there = p > 0
     return float((p[there] * np.log2(p[there] / q[there])).sum())
+
+
+def loaded(path: str | Path, form: str, read: Callable[[Mapping[str, Any]], _Loaded], *, otherwise: str) -> _Loaded:
+    """What ``read`` makes of a JSON file of this format; any other file is refused, as ``otherwise`` says."""
+    try:
+        written = json.loads(Path(path).read_text("utf-8"))
+        if isinstance(written, dict) and written.get("format") == form:
+            return read(written)
+    except (OSError, ValueError, KeyError, TypeError, IndexError, zlib.error):
+        pass
+    raise SourceError(f"{str(path)!r:.120} {otherwise}.", fix="give a file that save() wrote.")
 
 
 def _packed(array: NDArray[Any]) -> dict[str, Any]:

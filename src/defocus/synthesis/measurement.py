@@ -20,7 +20,7 @@ Reference:
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as field_
 from functools import reduce
@@ -209,7 +209,6 @@ def fitted(
     count: Counts,
     bits: Bits,
     random: np.random.Generator,
-    tell: Callable[[float], None] = lambda _: None,
 ) -> Fitted:
     """Measure and fit by turns. ``count`` is asked for exact counts, which go nowhere but into noise."""
     stages = _Stages(setup, bits, setup.spending.deltas(), float(setup.grid))
@@ -246,11 +245,10 @@ def fitted(
     if tables:
         _hold(field, margins, tables)
         field.fit(_SWEEPS // 2)
-    _rounds(setup, count, stages, field, bins, margins, tables, tell)
+    _rounds(setup, count, stages, field, bins, margins, tables)
     field.settle(_SETTLING)
     found = (field.records, tuple(bins), tuple(within), tuple(margins), tables, float(seen))
     done = Fitted(*found, Noisy(np.zeros(0), math.nan), setup.focus or tuple(pairs_of(number)))
-    tell(1.0)
     return _checked(count, stages, done)
 
 
@@ -312,7 +310,6 @@ def _rounds(  # noqa: PLR0917  # what measuring and fitting share
     bins: Sequence[NDArray[np.int64]],
     margins: Sequence[Noisy],
     tables: dict[tuple[int, ...], Noisy],
-    tell: Callable[[float], None],
 ) -> None:
     """Choose pairs, measure them and fit the field, round by round; ``tables`` grows."""
     pairs = list(itertools.combinations(range(len(field.sizes)), 2))
@@ -338,7 +335,6 @@ def _rounds(  # noqa: PLR0917  # what measuring and fitting share
             tables[columns] = noisy.with_(tables.get(columns))
         _hold(field, margins, tables)
         field.fit(_SWEEPS if place == rounds - 1 else _SWEEPS // 2)
-        tell((place + 1) / (rounds + 1))
 
 
 def _distances(  # noqa: PLR0917

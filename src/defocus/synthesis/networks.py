@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defocus.answers import Preview, export
-from defocus.errors import InvalidParameterError, Number, SourceError, positive
+from defocus.errors import InvalidParameterError, Number, positive
 from defocus.graphs import Network
 from defocus.graphs.data import build
 from defocus.graphs.inference import SyntheticGraph, synthetic_graph
 from defocus.graphs.network import GraphQuery
 from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
-from defocus.synthesis.generator import seeded
+from defocus.synthesis.generator import loaded, seeded
 
 __all__ = ["GraphGenerator", "GraphSynthesiser"]
 
@@ -142,15 +142,13 @@ class GraphGenerator:
     @classmethod
     def load(cls, path: str | Path) -> "GraphGenerator":
         """What :meth:`save` wrote."""
-        try:
-            held = json.loads(Path(path).read_text("utf-8"))
-            if held["format"] == _FORMAT:
-                labels = None if held["labels"] is None else tuple(map(str, held["labels"]))
-                mixing = None if held["mixing"] is None else np.asarray(held["mixing"], np.float64)
-                return cls(np.asarray(held["degrees"], np.float64), float(held["triangles"]), labels, mixing)
-        except (OSError, ValueError, KeyError, TypeError):
-            pass
-        raise SourceError(f"{str(path)!r:.120} does not hold a saved graph.", fix="give a file that save() wrote.")
+
+        def read(held: Mapping[str, Any]) -> GraphGenerator:
+            labels = None if held["labels"] is None else tuple(map(str, held["labels"]))
+            mixing = None if held["mixing"] is None else np.asarray(held["mixing"], np.float64)
+            return cls(np.asarray(held["degrees"], np.float64), float(held["triangles"]), labels, mixing)
+
+        return loaded(path, _FORMAT, read, otherwise="does not hold a saved graph")
 
 
 def _closed(

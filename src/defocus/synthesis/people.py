@@ -18,7 +18,6 @@ Guarantee:
 """
 
 import json
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -35,7 +34,6 @@ from defocus.errors import (
     InvalidParameterError,
     Number,
     QualityNotReachedError,
-    SourceError,
     UnknownColumnError,
     probability,
     whole,
@@ -48,7 +46,7 @@ from defocus.release.paid_computation import perform
 from defocus.release.preview import previewed
 from defocus.synthesis.domains import Domain, domain_of
 from defocus.synthesis.field import MarkovField
-from defocus.synthesis.generator import HOLDS, Generator, codes_within, conditioned, seeded
+from defocus.synthesis.generator import HOLDS, Generator, codes_within, conditioned, loaded, seeded
 from defocus.synthesis.measurement import STEPS, Spending, pairs_of
 from defocus.synthesis.noise_aware import hold
 from defocus.synthesis.synthesiser import ready
@@ -443,13 +441,7 @@ class PeopleGenerator:
     @classmethod
     def load(cls, path: str | Path) -> "PeopleGenerator":
         """What :meth:`save` wrote."""
-        try:
-            written = json.loads(Path(path).read_text("utf-8"))
-            if isinstance(written, dict) and written.get("format") == _FORMAT:
-                return cls.from_json(written)
-        except (OSError, ValueError, KeyError, TypeError, IndexError, zlib.error):
-            pass
-        raise SourceError(f"{str(path)!r:.120} does not hold saved people.", fix="give a file that save() wrote.")
+        return loaded(path, _FORMAT, cls.from_json, otherwise="does not hold saved people")
 
     def _drawn_persons(
         self, number: int, where: str | None, random: np.random.Generator

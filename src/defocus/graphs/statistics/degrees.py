@@ -107,12 +107,8 @@ class Histogram:
 
     def last(self, public: Public) -> int:
         """The last degree that has a place of its own, or stands for all larger ones."""
-        if public.n < 2:
-            raise InvalidParameterError(
-                f"A graph of {public.n} nodes has no edges, so its degrees are public.",
-                fix="open a graph of two nodes.",
-            )
-        return public.n - 1 if self.at_most is None else min(self.at_most, public.n - 1)
+        top = _several(public.n) - 1
+        return top if self.at_most is None else min(self.at_most, top)
 
     def exact(self, graph: Any) -> IntVector:
         """The counts."""
