@@ -71,6 +71,21 @@ def test_sums_are_exact_modulo_any_number_of_bytes(vectors: list[list[int]], bit
 
 
 @pytest.mark.slow
+def test_five_of_fifty_that_stop_at_any_steps_leave_the_sum_of_the_others_and_six_leave_none() -> None:
+    """All five at one step, each at another one, and one more than was agreed on."""
+    vectors = np.random.default_rng(5).integers(-(2**20), 2**20, (50, 3))
+    for kinds in (*([kind] * 5 for kind in SPOKEN), SPOKEN):
+        silent = dict(zip((4, 11, 23, 37, 50), kinds, strict=True))
+        total, over = secure_sum(vectors, dropouts=5, silent=silent)
+        left = sorted(set(range(1, 51)) - {number for number, kind in silent.items() if kind <= Kind.MASKED})
+        assert sorted(over) == left
+        assert total.tolist() == vectors[[each - 1 for each in left]].sum(0).tolist()
+    for kind in SPOKEN[:3]:
+        with pytest.raises(TooFewPartiesError, match="44 parties answered, but it takes 45"):
+            secure_sum(vectors, dropouts=5, silent=dict.fromkeys((4, 11, 23, 37, 50, 1), kind))
+
+
+@pytest.mark.slow
 def test_more_than_a_hundred_parties_have_few_neighbours_and_the_same_sum() -> None:
     vectors = np.random.default_rng(4).integers(-9, 9, (110, 5))
     total, over = secure_sum(vectors, dropouts=3, silent={3: Kind.MASKED, 77: Kind.SHARES, 80: Kind.REVEALED})

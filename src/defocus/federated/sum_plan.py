@@ -19,7 +19,9 @@ __all__ = ["SumPlan", "counted_shares", "too_few"]
 _COMPLETE = 100
 """Up to so many parties, each is everybody's neighbour."""
 _FAILS = 2.0**-40
-"""The probability with which a random graph may break the conditions of the sum."""
+"""The probability with which a random graph may leave some party with too few neighbours for a sum."""
+_OPENS = 2.0**-80
+"""Likewise, with so many colluders beside a party that it is not hidden: also for who tries 2**40 names of a sum."""
 
 
 def counted_shares(parties: int, dropouts: int, colluding: int) -> int:
@@ -143,10 +145,12 @@ class SumPlan:
     def _unlucky(self, degree: int) -> tuple[int, int]:
         """How many drop-outs and colluders some party has among its neighbours at most, but for bad luck."""
         number = len(self.parties)
-        chance = math.log(_FAILS / (8 * number))
-        tails = (_log_tails(number - 1, own, degree) for own in (self.dropouts, self.colluding))
-        lost, bad = (int(np.argmax(np.append(tail[1:], -np.inf) <= chance)) for tail in tails)
-        return lost, bad
+
+        def most(marked: int, chance: float) -> int:
+            tail = _log_tails(number - 1, marked, degree)
+            return int(np.argmax(np.append(tail[1:], -np.inf) <= math.log(chance / (8 * number))))
+
+        return most(self.dropouts, _FAILS), most(self.colluding, _OPENS)
 
     def _connected(self, degree: int, lost: int) -> bool:
         """Whether nobody can cut the honest parties in two, but for bad luck.
@@ -159,7 +163,7 @@ class SumPlan:
         if lost >= half:
             return False
         cut = float(_log_tails(number, self.colluding, half)[half - lost])
-        return 2 * (math.log(number) + cut) <= math.log(_FAILS / 2)
+        return 2 * (math.log(number) + cut) <= math.log(_OPENS / 2)
 
     def neighbours(self, party: int) -> tuple[int, ...]:
         """The parties with which a party shares masks, in order."""
