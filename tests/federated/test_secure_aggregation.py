@@ -14,7 +14,7 @@ from scipy import stats
 
 from defocus.errors import DefocusError, InvalidParameterError, ProtocolError, TooFewPartiesError
 from defocus.federated import Coordinator, Identity, Party, SumPlan, masks, secure_sum, sum_plan
-from defocus.federated.messages import Kind, bitmap, heading, numbers, read, rows, table
+from defocus.federated.messages import HEAD, Kind, bitmap, heading, numbers, read, rows, table
 from defocus.federated.secret_sharing import PRIME, combined, divided
 
 SPOKEN = [kind for kind in Kind if kind % 2]
@@ -181,6 +181,17 @@ def test_a_twin_of_anothers_key_gives_other_masks_and_seals(twin: Callable[[byte
     assert exchange[0] == exchange[1]  # the twin has the same secret
     keys = {masks.exchanged((2, own), (n, key), plan.session, b"x") for n, key in ((1, first), (3, third))}
     assert len(keys) == 2
+
+
+def test_a_key_that_two_parties_send_is_refused() -> None:
+    plan, identities = agreed(4, dropouts=1)
+    parties = [Party(plan, n + 1, own, [0, 0, 0]) for n, own in enumerate(identities)]
+    said = [each.begin() for each in parties]
+    keys = [said[1][HEAD:-64], said[1][HEAD : HEAD + 32] + said[2][HEAD + 32 : -64]]
+    signed = identities[2].signed(heading(Kind.KEYS, plan.session, 3), keys[1])
+    told = table([(2, said[1][HEAD:]), (3, keys[1] + signed[-64:]), (4, said[3][HEAD:])])
+    with pytest.raises(ProtocolError, match="the same key"):
+        parties[0].receive(heading(Kind.DIRECTORY, plan.session) + told)
 
 
 def test_tails_of_drawing_are_those_of_counting() -> None:

@@ -14,7 +14,7 @@ from scipy.special import gammaln
 from defocus.errors import InvalidParameterError, count, whole
 from defocus.federated.identity import KEY
 
-__all__ = ["SumPlan", "counted_shares", "too_few"]
+__all__ = ["SumPlan", "counted_shares", "in_words", "too_few"]
 
 _COMPLETE = 100
 """Up to so many parties, each is everybody's neighbour."""
@@ -40,6 +40,20 @@ def too_few(parties: int, dropouts: int, colluding: int) -> bool:
     (True, False)
     """
     return parties - 1 <= 2 * dropouts + colluding
+
+
+def in_words(parties: int, dropouts: int, colluding: int, overlap: int) -> str:
+    """What an answer says about those who gave it together.
+
+    >>> in_words(5, 1, 0, 1).partition(';')[0]
+    '5 sites answer together, of which 1 may drop out and 0 collude, so that 3 of 5 shares of noise are counted on'
+    """
+    known = "one site only" if overlap == 1 else f"at most {overlap} sites, and is bounded at each"
+    honest = counted_shares(parties, dropouts, colluding)
+    return (
+        f"{parties} sites answer together, of which {dropouts} may drop out and {colluding} collude, so that {honest}"
+        f" of {parties} shares of noise are counted on; each person is known at {known}"
+    )
 
 
 def _log_tails(number: int, marked: int, drawn: int) -> NDArray[np.float64]:
