@@ -1,5 +1,6 @@
 """Federated training with Flower's own messages, clients and strategies, in this process."""
 
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -342,3 +343,11 @@ def test_another_model_than_was_paid_for_is_refused(ledger: dp.Ledger) -> None:
     strategy.configure_train(1, flwr.ArrayRecord([np.zeros(3)]), flwr.ConfigRecord(), grid)
     with pytest.raises(InvalidParameterError, match="4 numbers, and 3 were paid for"):
         strategy.configure_train(2, flwr.ArrayRecord([np.zeros(4)]), flwr.ConfigRecord(), grid)
+
+
+def test_the_example_finds_about_the_mean_and_says_what_it_cost(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(Path(__file__).parents[2] / "examples" / "flower_app.py"))["main"]()
+    mean, spent = capsys.readouterr().out.splitlines()[-2:]
+    found = [float(each) for each in mean.partition("[")[2].partition("]")[0].split()]
+    assert np.abs(np.array(found) - 2).max() < 4  # six standard deviations of the last rounds
+    assert "of epsilon" in spent
