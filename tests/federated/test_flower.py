@@ -1,5 +1,6 @@
 """Federated training with Flower's own messages, clients and strategies, in this process."""
 
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -242,3 +243,111 @@ def test_flowers_own_strategy_charges_our_ledger_before_each_round(tmp_path: Pat
         assert accountant.get_delta(accountant.get_epsilon(1e-5)) <= 1.01e-5
         with pytest.raises(InvalidParameterError, match="is its ledger"):
             accountant.load_state_dict(accountant.state_dict())
+
+
+class Lying:
+    """A server that changes what it says, or says it again."""
+
+    def __init__(self, app: Any, change: Any) -> None:
+        self.inner, self.change = Loopback(app, NUMBER), change
+        self.get_node_ids = self.inner.get_node_ids
+
+    def send_and_receive(self, messages: Any, *, timeout: float | None = None) -> Any:
+        said = list(messages)
+        for message in said:
+            self.change(message.content["defocus"])
+        return self.inner.send_and_receive(said, timeout=timeout)
+
+
+def test_a_round_is_not_begun_under_the_name_of_an_earlier_one(ledger: dp.Ledger) -> None:
+    """Else what was signed then, of other survivors, would be heard now, and some would open what others do not."""
+    plan, seen, first = TrainingPlan(**FACTS), list[Any](), dict[int, Any]()
+
+    class Again(Loopback):  # type: ignore[misc]  # it is final, but for this
+        def send_and_receive(self, messages: Any, *, timeout: float | None = None) -> Any:
+            for reply in super().send_and_receive(messages, timeout=timeout):
+                hello = not reply.has_error() and len(reply.content["defocus"]["body"]) == 64
+                yield first.setdefault(reply.metadata.src_node_id, reply) if hello else reply
+
+    trained(plan, ledger, Again(app_of(plan, seen=seen), NUMBER), 2)
+    assert len(seen) == NUMBER
+
+
+@pytest.mark.parametrize("name", ["nonces", "parties", "length"])
+def test_a_beginning_that_names_others_or_another_length_is_refused(ledger: dp.Ledger, name: str) -> None:
+    plan, seen = TrainingPlan(**FACTS, dropouts=1), list[Any]()
+
+    def fewer(said: Any) -> None:
+        if said["kind"] == Kind.KEYS:
+            said[name] = said[name] + 1 if name == "length" else said[name][:-32]
+
+    assert trained(plan, ledger, Lying(app_of(plan, seen=seen), fewer))[1] == [1]
+    assert seen == []
+
+
+def test_as_a_mod_of_the_whole_app_nothing_else_is_answered(ledger: dp.Ledger) -> None:
+    plan = TrainingPlan(**FACTS)
+    asked: list[str] = []
+    app = clients.ClientApp(mods=[PrivateClient(plan, lambda at: WHO[at.node_config["partition-id"]], None)])
+
+    @app.train()
+    def train(message: Any, context: Any) -> Any:  # noqa: ARG001
+        asked.append("train")
+        return flwr.Message(flwr.RecordDict({"arrays": message.content["arrays"]}), reply_to=message)
+
+    @app.evaluate()
+    def evaluate(message: Any, context: Any) -> Any:  # noqa: ARG001
+        asked.append("evaluate")
+        return flwr.Message(flwr.RecordDict({"metrics": flwr.MetricRecord({"loss": 17.0})}), reply_to=message)
+
+    grid, empty = Loopback(app, NUMBER), flwr.ConfigRecord({"plan": plan.digest, "kind": int(Kind.MASKED)})
+    for content in (flwr.RecordDict(), flwr.RecordDict({"defocus": empty})):
+        message = flwr.Message(content, dst_node_id=1, message_type="evaluate")
+        assert [reply.has_error() for reply in grid.send_and_receive([message])] == [True]
+    assert asked == []
+    trained(plan, ledger, grid)
+    assert asked == ["train"] * NUMBER
+
+
+def test_a_client_with_a_ledger_of_its_own_stops_a_second_series(ledger: dp.Ledger, tmp_path: Path) -> None:
+    plan, seen = TrainingPlan(**(FACTS | {"noise_multiplier": 4.0, "clients": 1}), trusted=True), list[Any]()
+    terms = {**TERMS, "budget": dp.Budget(1.2 * account(plan.event(5)).epsilon(1e-5), 1e-5)}
+    with dp.Ledger.open(tmp_path / "own", **terms) as own:
+        app = clients.ClientApp(mods=[PrivateClient(plan, WHO[0], None, own)])
+
+        @app.train()
+        def train(message: Any, context: Any) -> Any:  # noqa: ARG001
+            seen.append(sum(entry.kind == "charge" for entry in own.entries()))
+            return flwr.Message(flwr.RecordDict({"arrays": message.content["arrays"]}), reply_to=message)
+
+        for _ in range(2):  # the second time by a server that begins anew
+            trained(plan, ledger, Loopback(app, 1), 2)
+    assert seen == [1, 1]
+
+
+def test_a_budget_that_is_just_enough_is_enough_and_the_record_says_which_noise_counts(tmp_path: Path) -> None:
+    plan = TrainingPlan(**(FACTS | {"noise_multiplier": 4.0}), dropouts=1)
+    budget = dp.Budget(1.001 * account(plan.event(5)).epsilon(1e-5), 1e-5)
+    with dp.Ledger.open(tmp_path / "tight", **{**TERMS, "budget": budget}) as tight:
+        trained(plan, tight, Loopback(app_of(plan), NUMBER), 2)
+        said = [entry for entry in tight.entries() if entry.kind == "charge"]
+        assert len(said) == 1
+        assert "6 of 8 shares are counted on" in str(said[0])
+        with pytest.raises(BudgetExceededError):
+            trained(plan, tight, Loopback(app_of(plan), NUMBER), 2)
+
+
+def test_another_model_than_was_paid_for_is_refused(ledger: dp.Ledger) -> None:
+    plan = TrainingPlan(**FACTS)
+    strategy, grid = PrivateTraining(plan, ledger), Loopback(app_of(plan), NUMBER)
+    strategy.configure_train(1, flwr.ArrayRecord([np.zeros(3)]), flwr.ConfigRecord(), grid)
+    with pytest.raises(InvalidParameterError, match="4 numbers, and 3 were paid for"):
+        strategy.configure_train(2, flwr.ArrayRecord([np.zeros(4)]), flwr.ConfigRecord(), grid)
+
+
+def test_the_example_finds_about_the_mean_and_says_what_it_cost(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(Path(__file__).parents[2] / "examples" / "flower_app.py"))["main"]()
+    mean, spent = capsys.readouterr().out.splitlines()[-2:]
+    found = [float(each) for each in mean.partition("[")[2].partition("]")[0].split()]
+    assert np.abs(np.array(found) - 2).max() < 4  # six standard deviations of the last rounds
+    assert "of epsilon" in spent

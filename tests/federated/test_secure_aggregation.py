@@ -14,7 +14,7 @@ from scipy import stats
 
 from defocus.errors import DefocusError, InvalidParameterError, ProtocolError, TooFewPartiesError
 from defocus.federated import Coordinator, Identity, Party, SumPlan, masks, secure_sum, sum_plan
-from defocus.federated.messages import Kind, bitmap, heading, numbers, read, rows, table
+from defocus.federated.messages import HEAD, Kind, bitmap, heading, numbers, read, rows, table
 from defocus.federated.secret_sharing import PRIME, combined, divided
 
 SPOKEN = [kind for kind in Kind if kind % 2]
@@ -68,6 +68,21 @@ def test_sums_are_exact_modulo_any_number_of_bytes(vectors: list[list[int]], bit
     for got, column in zip(total.tolist(), zip(*vectors, strict=True), strict=True):
         assert (got - sum(column)) % (1 << bits) == 0
         assert -(1 << bits - 1) <= got < 1 << bits - 1
+
+
+@pytest.mark.slow
+def test_five_of_fifty_that_stop_at_any_steps_leave_the_sum_of_the_others_and_six_leave_none() -> None:
+    """All five at one step, each at another one, and one more than was agreed on."""
+    vectors = np.random.default_rng(5).integers(-(2**20), 2**20, (50, 3))
+    for kinds in (*([kind] * 5 for kind in SPOKEN), SPOKEN):
+        silent = dict(zip((4, 11, 23, 37, 50), kinds, strict=True))
+        total, over = secure_sum(vectors, dropouts=5, silent=silent)
+        left = sorted(set(range(1, 51)) - {number for number, kind in silent.items() if kind <= Kind.MASKED})
+        assert sorted(over) == left
+        assert total.tolist() == vectors[[each - 1 for each in left]].sum(0).tolist()
+    for kind in SPOKEN[:3]:
+        with pytest.raises(TooFewPartiesError, match="44 parties answered, but it takes 45"):
+            secure_sum(vectors, dropouts=5, silent=dict.fromkeys((4, 11, 23, 37, 50, 1), kind))
 
 
 @pytest.mark.slow
@@ -166,6 +181,17 @@ def test_a_twin_of_anothers_key_gives_other_masks_and_seals(twin: Callable[[byte
     assert exchange[0] == exchange[1]  # the twin has the same secret
     keys = {masks.exchanged((2, own), (n, key), plan.session, b"x") for n, key in ((1, first), (3, third))}
     assert len(keys) == 2
+
+
+def test_a_key_that_two_parties_send_is_refused() -> None:
+    plan, identities = agreed(4, dropouts=1)
+    parties = [Party(plan, n + 1, own, [0, 0, 0]) for n, own in enumerate(identities)]
+    said = [each.begin() for each in parties]
+    keys = [said[1][HEAD:-64], said[1][HEAD : HEAD + 32] + said[2][HEAD + 32 : -64]]
+    signed = identities[2].signed(heading(Kind.KEYS, plan.session, 3), keys[1])
+    told = table([(2, said[1][HEAD:]), (3, keys[1] + signed[-64:]), (4, said[3][HEAD:])])
+    with pytest.raises(ProtocolError, match="the same key"):
+        parties[0].receive(heading(Kind.DIRECTORY, plan.session) + told)
 
 
 def test_tails_of_drawing_are_those_of_counting() -> None:

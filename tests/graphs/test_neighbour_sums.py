@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 from defocus import Budget, Ledger, edge, rows, user
@@ -42,6 +44,28 @@ def test_removing_or_replacing_any_node_of_any_small_graph_moves_the_sums_by_wha
                 most_replaced = max(most_replaced, int(((whole - other) ** 2).sum()))
     assert 0.999 * _GRID**2 < most_gone <= _GRID**2
     assert 1.999 * _GRID**2 < most_replaced <= 4 * _GRID**2
+
+
+@given(st.data())
+@settings(max_examples=150, deadline=None)
+def test_all_that_one_node_owns_moves_the_sums_of_larger_graphs_by_no_more(data: st.DataObject) -> None:
+    """Any values and any list of one node, twice the same and none included; what others list stays."""
+    nodes = data.draw(st.integers(2, 30))
+    number = st.floats(-3, 3) | st.sampled_from([np.nan, np.inf, -1e300, 1.0])
+    lists = st.lists(st.integers(-1, nodes), max_size=40)
+    draw = np.random.default_rng(data.draw(st.integers(0, 99)))
+    source, target = (draw.integers(0, nodes, 3 * nodes) for _ in range(2))
+    values = draw.normal(size=(nodes, 3))
+    found = []
+    for _ in range(2):
+        own = np.array(data.draw(lists), np.int64)
+        values[0] = data.draw(st.lists(number, min_size=3, max_size=3))
+        columns = np.append(source[source != 0], np.zeros_like(own)), np.append(target[source != 0], own)
+        found.append(_sums(columns, _whole(values, None), nodes))
+    values[0] = 0
+    found.append(_sums((source[source != 0], target[source != 0]), _whole(values, None), nodes))
+    assert ((found[0] - found[2]) ** 2).sum() <= _GRID**2
+    assert ((found[0] - found[1]) ** 2).sum() <= 4 * _GRID**2
 
 
 @pytest.mark.parametrize("degree", [1, 2, 3, 7, 100, 12_345])

@@ -158,6 +158,8 @@ DRIVEN: Mapping[str, str] = {
     "learning.search": "test_training",
     "learning.evaluate": "test_evaluation; test_tables: models of a table",
     "learning.Evaluation": "test_evaluation: made by evaluate",
+    "learning.Evaluation.exact": "test_evaluation: what release adds noise to",
+    "learning.choose": "test_evaluation: of what evaluate made; tests/learning/evaluation/test_choice: its law",
     "learning.Metrics.vector": "test_training: shown by default",
     **{f"learning.{name}.{how}": "test_estimators" for name in _ESTIMATORS for how in ("fit", "preview")},
     **{

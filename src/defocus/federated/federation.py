@@ -28,7 +28,7 @@ from defocus.answers.rules import rules_of
 from defocus.errors import DefocusError, InvalidParameterError, LedgerError, Number, TooFewPartiesError, count, whole
 from defocus.federated.identity import Identity
 from defocus.federated.lockstep import Hub, Link
-from defocus.federated.sum_plan import counted_shares, too_few
+from defocus.federated.sum_plan import counted_shares, in_words, too_few
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
 from defocus.release.charge import admitted, spendable
@@ -227,9 +227,7 @@ class FederatedQuery:
 
     @property
     def _words(self) -> str:
-        number, gone = len(self.sites), f"{self.dropouts} may drop out and {self.colluding} collude"
-        known = "one site only" if self.overlap == 1 else f"at most {self.overlap} sites, and is bounded at each"
-        return f"{number} sites answer together, of which {gone}; each person is known at {known}"
+        return in_words(len(self.sites), self.dropouts, self.colluding, self.overlap)
 
     def _links(self, name: bytes) -> dict[str, Link]:
         identities = [Identity.generate() for _ in self.sites]

@@ -1,23 +1,27 @@
 """Federated training with Flower: a client mod, a strategy, and Flower's accountant on a ledger.
 
-Two lines make an app private. At the clients, ``@app.train(mods=[PrivateClient(plan, identity, members=…)])``; at the
+Two lines make an app private. At the clients, ``ClientApp(mods=[PrivateClient(plan, identity, members=…)])``; at the
 server, ``PrivateTraining(plan, ledger).start(grid, arrays, num_rounds=plan.rounds)``. The rest of the app stays: its
-train function gets the arrays and the configuration, and returns its arrays.
+train function gets the arrays and the configuration, and returns its arrays. As a mod of the whole app, and not of its
+train function alone, it refuses what a server may ask beside it: evaluation, or a query.
 
 Guarantee:
     As :mod:`defocus.federated.training_plan`: all rounds are charged before the first client is asked, and no round is
     begun beyond them. Clients take part only under their own plan, and in one series of runs in no more rounds than it
     says, whatever the server asks. Of a client's reply nothing but its clipped, noisy and masked integers leaves: no
-    metrics, no counts, no error of the app.
+    metrics, no counts, no error of the app. The name of a round's sum holds a number that each of its clients drew for
+    it. So what other clients signed in an earlier round, such as another set of survivors, is not heard in this one.
 Assumes:
     Flower keeps what a mod writes into ``context.state`` from one message of a series of runs to the next, and gives it
-    to nobody. In a new series a client counts anew: that a server begins no second one is promised by its ledger, not
-    by the clients. ``members`` names the keys of real clients; where it is None, the server is believed about them.
+    to nobody. In a new series a client counts anew: that a server begins no second one is promised by its ledger, and
+    by a client only if it has one of its own. ``members`` names the keys of real clients; where it is None, the server
+    is believed about them.
 
 Flower's own noise, to which :class:`LedgerAccountant` lends a ledger, is of floating-point numbers from a generator
 that is not cryptographic. The ledger counts what Flower says it did.
 """
 
+import hashlib
 import logging
 import math
 import secrets
@@ -45,7 +49,7 @@ from defocus.federated.sum_plan import SumPlan
 from defocus.federated.training_plan import TrainingPlan
 from defocus.ledger import Ledger, Receipt
 from defocus.noise import system
-from defocus.privacy import account
+from defocus.privacy import Budget, account
 from defocus.privacy.events import Event, Gaussian, Sampled, compose
 from defocus.privacy.units import Adjacency
 from defocus.release.charge import charge
@@ -54,6 +58,7 @@ __all__ = ["LedgerAccountant", "Loopback", "PrivateClient", "PrivateTraining"]
 
 _RECORD = "defocus"
 _HELLO = 0
+_PURPOSE = "federated training"
 _log = logging.getLogger(__name__)
 
 
@@ -73,6 +78,8 @@ class PrivateClient:
         plan: what this client agrees to.
         identity: its key; or a function of Flower's context that gives it, where one app runs many clients.
         members: the public keys of all clients; None to believe the server.
+        ledger: of this client's own people; charged with all rounds before it trains in a series for the first time. It
+            stops what a server's ledger should: a second series.
 
     >>> plan = TrainingPlan(clients=10, rounds=5, clip=1.0, noise_multiplier=4.0)
     >>> PrivateClient(plan, Identity.generate(), members=None).plan.rounds
@@ -82,6 +89,11 @@ class PrivateClient:
     plan: TrainingPlan
     identity: Identity | Callable[[Any], Identity] = field(repr=False)
     members: Container[bytes] | None = field(repr=False)
+    ledger: Ledger | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.ledger is not None:
+            _check_unit(self.ledger, self.plan.per_person)
 
     def __call__(self, message: Any, context: Any, call_next: Callable[[Any, Any], Any]) -> Any:
         """Answer one message of the server; what is refused is answered by an error in words."""
@@ -105,13 +117,17 @@ class PrivateClient:
         identity = self.identity if isinstance(self.identity, Identity) else self.identity(context)
         kind = said.get("kind")
         if kind == _HELLO and not self.plan.trusted:
-            return identity.public
+            kept["nonce"] = secrets.token_bytes(KEY)
+            return identity.public + kept["nonce"]
         if kind == Kind.MASKED and self.plan.trusted:
             vector = self._trained(kept, message, context, call_next)
             return vector.astype("<i8").tobytes()
         if kind == Kind.KEYS and not self.plan.trusted:
-            kept["parties"], kept["name"], kept["length"] = said["parties"], said["name"], said["length"]
+            nonce = kept.pop("nonce", None)  # for one round
+            kept["parties"], kept["nonces"], kept["length"] = said["parties"], said["nonces"], said["length"]
             number = self._sum_plan(kept).parties.index(identity.public) + 1
+            if nonce is None or _parts(kept["nonces"])[number - 1] != nonce:
+                raise ProtocolError("The server begins a round of another time.")
             party = Party(self._sum_plan(kept), number, identity)
             body = party.begin()
         elif "party" in kept and isinstance(said.get("body"), bytes) and not self.plan.trusted:
@@ -129,11 +145,10 @@ class PrivateClient:
 
     def _sum_plan(self, said: Any) -> SumPlan:
         """The sum of this round, if it is one that this client agreed to."""
-        together = said["parties"]
-        parties = tuple(together[i : i + KEY] for i in range(0, len(together), KEY))
+        parties = _parts(said["parties"])
         if self.members is not None and not all(party in self.members for party in parties):
             raise ProtocolError("The server names a client that is none.")
-        return _round_plan(self.plan, parties, int(said["length"]), said["name"])
+        return _round_plan(self.plan, parties, int(said["length"]), _parts(said["nonces"]))
 
     def _trained(
         self, kept: Any, message: Any, context: Any, call_next: Callable[[Any, Any], Any]
@@ -141,11 +156,13 @@ class PrivateClient:
         """What the app makes of the model, as integers. Each time it is one of the rounds agreed on."""
         if kept["rounds"] >= self.plan.rounds:
             raise ProtocolError(f"This client agreed to {self.plan.rounds} rounds, which are over.")
-        kept["rounds"] += 1
         app = _flwr()
         (name, before), *more = message.content.array_records.items()
         if more:
             raise ProtocolError("The server sends several models.")
+        if self.ledger is not None and not kept["rounds"]:
+            _charged(self.plan, sum(int(each.size) for each in before.to_numpy_ndarrays()), self.ledger, _PURPOSE)
+        kept["rounds"] += 1
         records = {key: record for key, record in message.content.items() if key != _RECORD}
         message.content = app.RecordDict(records)
         held = before.to_numpy_ndarrays()
@@ -157,12 +174,30 @@ class PrivateClient:
         return np.zeros(sum(each.size for each in held), np.int64)
 
 
-def _round_plan(plan: TrainingPlan, parties: tuple[bytes, ...], length: int, name: bytes) -> SumPlan:
+def _parts(together: bytes) -> tuple[bytes, ...]:
+    """Keys or nonces of several, as they travel in one record."""
+    return tuple(together[i : i + KEY] for i in range(0, len(together), KEY))
+
+
+def _round_plan(plan: TrainingPlan, parties: tuple[bytes, ...], length: int, nonces: tuple[bytes, ...]) -> SumPlan:
     """The sum of one round: with fewer clients than planned, fewer of them may still drop out."""
     gone = plan.clients - len(parties)
     if not 0 <= gone <= plan.dropouts:
         raise ProtocolError(f"{len(parties)} clients take part, but it takes {plan.clients - plan.dropouts}.")
+    if len(nonces) != len(parties):
+        raise ProtocolError("A message has the wrong length.")
+    name = hashlib.sha256(b"defocus.training/1 round" + plan.digest + b"".join(nonces)).digest()
     return SumPlan(parties, length, plan.bits, plan.dropouts - gone, plan.colluding, name)
+
+
+def _charged(plan: TrainingPlan, length: int, ledger: Ledger, purpose: str) -> Receipt:
+    """The charge for all rounds: as what they are, or as their epsilon at the delta that is left."""
+    event, left = plan.event(length), ledger.remaining().delta
+    epsilon = float(account(event).epsilon(left)) if left else math.inf
+    asked = Budget(epsilon, left) if epsilon < math.inf else None
+    how = "the server is trusted with it" if plan.trusted else f"{plan.honest} of {plan.clients} shares are counted on"
+    question = f"federated training: {plan.rounds} rounds, {length} numbers, noise: {how}"
+    return charge(event, ledger=ledger, purpose=purpose, question=question, asked=asked)
 
 
 @final
@@ -193,14 +228,14 @@ class PrivateTraining:
         ledger: Ledger,
         *,
         rate: float = 1.0,
-        purpose: str = "federated training",
+        purpose: str = _PURPOSE,
         patience: float = 3600.0,
     ) -> None:
         _check_unit(ledger, plan.per_person)
         self.plan, self.rate, self.rounds = plan, rate, 0
         self.receipt: Receipt | None = None
         self._ledger, self._purpose, self._patience = ledger, purpose, patience
-        self._keys: dict[int, bytes] = {}
+        self._length = 0
         self._round: tuple[Any, Any, Coordinator | None, dict[int, int]] | None = None
 
     def __repr__(self) -> str:
@@ -220,10 +255,13 @@ class PrivateTraining:
         if self.rounds >= self.plan.rounds:
             _log.warning("the %d rounds that were paid for are over: no client is asked", self.plan.rounds)
             return []
+        length = sum(int(each.size) for each in arrays.to_numpy_ndarrays())
         if self.receipt is None:
-            length = sum(int(each.size) for each in arrays.to_numpy_ndarrays())
-            event = self.plan.event(length)
-            self.receipt = charge(event, ledger=self._ledger, purpose=self._purpose, question="federated training")
+            self.receipt, self._length = _charged(self.plan, length, self._ledger, self._purpose), length
+        if length != self._length:
+            raise InvalidParameterError(
+                f"The model has {length} numbers, and {self._length} were paid for.", fix="train one model."
+            )
         self.rounds += 1
         config["server-round"] = server_round
         try:
@@ -243,7 +281,7 @@ class PrivateTraining:
         length = sum(each.size for each in before)
         try:
             if coordinator is None:
-                total, parties = self._noisy(replies, length), 0
+                total, parties = self._noisy(replies, length, numbers), 0
             else:
                 total = self._opened(coordinator, numbers, grid, replies)
                 parties = len(coordinator.survivors)
@@ -285,12 +323,12 @@ class PrivateTraining:
         records = {"arrays": arrays, "config": config}
         return (self._said(node, Kind.MASKED, {}, records) for node in asked)
 
-    def _noisy(self, replies: Iterable[Any], length: int) -> NDArray[np.int64]:
+    def _noisy(self, replies: Iterable[Any], length: int, asked: Container[int]) -> NDArray[np.int64]:
         total = np.zeros(length, np.int64)
         heard: set[int] = set()
         for node, body in _bodies(replies):
             vector = np.frombuffer(body, "<i8").astype(np.int64) if len(body) == 8 * length else None
-            if vector is not None and node not in heard and self.plan.within(vector):
+            if vector is not None and node in asked and node not in heard and self.plan.within(vector):
                 total += vector
                 heard.add(node)
         noisy: NDArray[np.int64] = self.plan.noise(length).sample(total)
@@ -298,16 +336,14 @@ class PrivateTraining:
 
     def _summed(self, arrays: Any, config: Any, grid: Any) -> Iterable[Any]:
         """The steps of the sum before clients train."""
-        nodes = list(grid.get_node_ids())
-        unknown = [self._said(node, _HELLO, {}) for node in nodes if node not in self._keys]
-        self._keys |= {node: key for node, key in self._asked(grid, unknown) if len(key) == KEY} if unknown else {}
-        known = list({self._keys[node]: node for node in reversed(nodes) if node in self._keys}.values())
+        hello = [self._said(node, _HELLO, {}) for node in grid.get_node_ids()]
+        said = {node: body for node, body in self._asked(grid, hello) if len(body) == 2 * KEY}
+        known = list({said[node][:KEY]: node for node in sorted(said, reverse=True)}.values())
         chosen = [known[i] for i in np.argsort(system().words(len(known)))[: self.plan.clients]]
-        length = sum(int(each.size) for each in arrays.to_numpy_ndarrays())
-        parties = tuple(self._keys[node] for node in chosen)
-        plan = _round_plan(self.plan, parties, length, secrets.token_bytes(KEY))
+        parties, nonces = (tuple(said[node][part] for node in chosen) for part in (slice(KEY), slice(KEY, None)))
+        plan = _round_plan(self.plan, parties, self._length, nonces)
         coordinator, numbers = Coordinator(plan), dict(enumerate(chosen, 1))
-        facts = {"parties": b"".join(parties), "name": plan.name, "length": length}
+        facts = {"parties": b"".join(parties), "nonces": b"".join(nonces), "length": self._length}
         self._accept(coordinator, self._asked(grid, [self._said(node, Kind.KEYS, facts) for node in chosen]))
         self._accept(coordinator, self._asked(grid, self._turns(coordinator, numbers)))
         self._round = arrays, grid, coordinator, numbers
@@ -375,7 +411,7 @@ class LedgerAccountant:
     'LedgerAccountant'
     """
 
-    def __init__(self, ledger: Ledger, config: Any, *, purpose: str = "federated training") -> None:
+    def __init__(self, ledger: Ledger, config: Any, *, purpose: str = _PURPOSE) -> None:
         if config.max_epsilon is None:
             raise InvalidParameterError(
                 "Without max_epsilon, Flower composes rounds after they were released.",

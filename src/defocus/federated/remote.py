@@ -19,6 +19,7 @@ from defocus.errors import DefocusError, InvalidParameterError, Number, Protocol
 from defocus.federated.lockstep import Hub, after
 from defocus.federated.membership import Member, Membership, identity_at, read_membership
 from defocus.federated.site import FACTS, asking, question_name
+from defocus.federated.sum_plan import in_words
 from defocus.federated.transport import CONTROL, Channel, Frame, context, decoded, encoded
 from defocus.ledger import Receipt
 from defocus.privacy.wire import from_wire
@@ -166,9 +167,7 @@ class RemoteQuestion:
     @property
     def _words(self) -> str:
         known = self.membership
-        gone = f"{known.dropouts} may drop out and {known.colluding} collude"
-        where = "one site only" if known.overlap == 1 else f"at most {known.overlap} sites, and is bounded at each"
-        return f"{len(known.sites)} sites answer together, of which {gone}; each person is known at {where}"
+        return in_words(len(known.sites), known.dropouts, known.colluding, known.overlap)
 
 
 def _price(epsilon: Number, delta: Number | None) -> dict[str, Any]:

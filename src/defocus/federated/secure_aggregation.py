@@ -20,12 +20,12 @@ Guarantee:
     of one party, C colluders and the k - C others, who reveal one share each, would have to give 2t shares:
     2(t - C) <= k - C. The plan refuses k - 2D <= C, so that this is false.
 
-    Beyond 100 parties each has neighbours drawn at random, as few as leave the same conditions broken with a
-    probability below 2**-40.
+    Beyond 100 parties each has neighbours drawn at random by the name of the sum, as few as leave the same conditions
+    broken with a probability below 2**-80: below 2**-40 for a coordinator that tries 2**40 names.
 Assumes:
     Public keys of the parties are known to all of them. X25519, HKDF-SHA256, AES-256 in counter mode,
-    ChaCha20-Poly1305 and Ed25519 are secure. Beyond 100 parties, the coordinator does not choose the name of a sum
-    by trying many.
+    ChaCha20-Poly1305 and Ed25519 are secure. No party takes part twice in sums of one name: those who call draw
+    numbers for it, and find them in it. Beyond 100 parties, nobody tries more than 2**40 names.
     Nobody is kept from giving a wrong vector of its own.
 
 Reference:

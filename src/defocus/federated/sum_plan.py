@@ -14,12 +14,14 @@ from scipy.special import gammaln
 from defocus.errors import InvalidParameterError, count, whole
 from defocus.federated.identity import KEY
 
-__all__ = ["SumPlan", "counted_shares", "too_few"]
+__all__ = ["SumPlan", "counted_shares", "in_words", "too_few"]
 
 _COMPLETE = 100
 """Up to so many parties, each is everybody's neighbour."""
 _FAILS = 2.0**-40
-"""The probability with which a random graph may break the conditions of the sum."""
+"""The probability with which a random graph may leave some party with too few neighbours for a sum."""
+_OPENS = 2.0**-80
+"""Likewise, with so many colluders beside a party that it is not hidden: also for who tries 2**40 names of a sum."""
 
 
 def counted_shares(parties: int, dropouts: int, colluding: int) -> int:
@@ -38,6 +40,20 @@ def too_few(parties: int, dropouts: int, colluding: int) -> bool:
     (True, False)
     """
     return parties - 1 <= 2 * dropouts + colluding
+
+
+def in_words(parties: int, dropouts: int, colluding: int, overlap: int) -> str:
+    """What an answer says about those who gave it together.
+
+    >>> in_words(5, 1, 0, 1).partition(';')[0]
+    '5 sites answer together, of which 1 may drop out and 0 collude, so that 3 of 5 shares of noise are counted on'
+    """
+    known = "one site only" if overlap == 1 else f"at most {overlap} sites, and is bounded at each"
+    honest = counted_shares(parties, dropouts, colluding)
+    return (
+        f"{parties} sites answer together, of which {dropouts} may drop out and {colluding} collude, so that {honest}"
+        f" of {parties} shares of noise are counted on; each person is known at {known}"
+    )
 
 
 def _log_tails(number: int, marked: int, drawn: int) -> NDArray[np.float64]:
@@ -143,10 +159,12 @@ class SumPlan:
     def _unlucky(self, degree: int) -> tuple[int, int]:
         """How many drop-outs and colluders some party has among its neighbours at most, but for bad luck."""
         number = len(self.parties)
-        chance = math.log(_FAILS / (8 * number))
-        tails = (_log_tails(number - 1, own, degree) for own in (self.dropouts, self.colluding))
-        lost, bad = (int(np.argmax(np.append(tail[1:], -np.inf) <= chance)) for tail in tails)
-        return lost, bad
+
+        def most(marked: int, chance: float) -> int:
+            tail = _log_tails(number - 1, marked, degree)
+            return int(np.argmax(np.append(tail[1:], -np.inf) <= math.log(chance / (8 * number))))
+
+        return most(self.dropouts, _FAILS), most(self.colluding, _OPENS)
 
     def _connected(self, degree: int, lost: int) -> bool:
         """Whether nobody can cut the honest parties in two, but for bad luck.
@@ -159,7 +177,7 @@ class SumPlan:
         if lost >= half:
             return False
         cut = float(_log_tails(number, self.colluding, half)[half - lost])
-        return 2 * (math.log(number) + cut) <= math.log(_FAILS / 2)
+        return 2 * (math.log(number) + cut) <= math.log(_OPENS / 2)
 
     def neighbours(self, party: int) -> tuple[int, ...]:
         """The parties with which a party shares masks, in order."""

@@ -13,6 +13,8 @@ from defocus.learning.estimators import NaiveBayes as NaiveBayes
 from defocus.learning.estimators import StandardScaler as StandardScaler
 from defocus.learning.evaluation import Evaluation as Evaluation
 from defocus.learning.evaluation import EvaluationAnswer as EvaluationAnswer
+from defocus.learning.evaluation import ModelChoice as ModelChoice
+from defocus.learning.evaluation import choose as choose
 from defocus.learning.evaluation import evaluate as evaluate
 from defocus.learning.gradients import Gradients as Gradients
 from defocus.learning.group_norms import fix as fix

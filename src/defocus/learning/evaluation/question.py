@@ -32,6 +32,7 @@ from defocus.learning.evaluation.scores import Scorer, scorer, scoring_of
 from defocus.learning.examples import PrivateExamples, owners, said_once
 from defocus.learning.ledgers import ledger_of, place_of
 from defocus.ledger import Ledger, Receipt
+from defocus.mechanisms.mechanism import IntVector
 from defocus.noise import Bits
 from defocus.noise.bits import source
 from defocus.privacy.budgets import Budget
@@ -141,15 +142,7 @@ class Evaluation:
                 return EvaluationAnswer(made, layout, noise, self.question, receipt, rules, asked, self.limits)
 
             def compute(receipt: Receipt) -> EvaluationAnswer:
-                rows, targets, groups, owner = self.read()
-                if owner is not None:  # what is nobody's counts for nothing
-                    kept = owner >= 0
-                    rows, targets, owner = rows[kept], targets[kept], owner[kept]
-                    groups = None if groups is None else groups[kept]
-                scores = self.scorer.scores(rows, layout.near)
-                persons = None if owner is None or not layout.persons else Persons(owner)
-                exact = layout.counted(scores, targets, groups, persons)
-                return shown(noise.mechanism.sample(exact, drawn), receipt)
+                return shown(noise.mechanism.sample(self.exact(layout), drawn), receipt)
 
             return perform(
                 noise.mechanism.event,
@@ -169,6 +162,17 @@ class Evaluation:
                 replan=lambda other: self._planned(ledger, epsilon, other, rho)[2].mechanism.event,
                 what="evaluation",
             )
+
+    def exact(self, layout: Layout) -> IntVector:
+        """The cells before noise, once they are paid for."""
+        rows, targets, groups, owner = self.read()
+        if owner is not None:  # what is nobody's counts for nothing
+            kept = owner >= 0
+            rows, targets, owner = rows[kept], targets[kept], owner[kept]
+            groups = None if groups is None else groups[kept]
+        scores = self.scorer.scores(rows, layout.near)
+        persons = None if owner is None or not layout.persons else Persons(owner)
+        return layout.counted(scores, targets, groups, persons)
 
     @property
     def question(self) -> str:
