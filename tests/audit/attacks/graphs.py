@@ -101,7 +101,7 @@ def sums(folder: Path, runs: int) -> Attack:
     bits, charges = seeded(23), set()
     ledger = dp.Ledger.open(folder / "sums.ledger", budget=AMPLE, unit=dp.user("page"), dataset="pages")
     sources, values = np.arange(0, 2 * runs, 2), np.repeat(1e300, 2 * runs)[:, None]
-    price = {"epsilon": 2, "delta": 1e-3}
+    price: dict[str, Any] = {"epsilon": 2, "delta": 1e-3}
 
     def release(there: int, n: int) -> Any:
         edges = (sources[: there * runs], sources[: there * runs] + 1)

@@ -87,7 +87,8 @@ def _attack(tables: list[Table], make: Callable[[Table], Any]) -> Attack:
 
     def whole(which: int, drawn: Bits) -> Any:
         made = wanted[which].fit(bits=drawn, **_PRICE)
-        charges.add((made if isinstance(made, Generator) else made.persons).receipt.event)
+        receipt = (made if isinstance(made, Generator) else made.persons).receipt
+        charges.update(() if receipt is None else (receipt.event,))
         return _measured(made)
 
     event = wanted[0].preview(**_PRICE).event
