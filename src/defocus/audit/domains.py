@@ -208,9 +208,9 @@ def _kind(name: object, said: Any) -> _Kind:
     if isinstance(said, Iterable) and not isinstance(said, str | tuple) and (values := list(said)):
         if all(isinstance(value, str) for value in values):
             alike = values[len(values) // 2]
-            strange = {"a new key": "unheard of", "an empty text": "", "a long text": "k" * 5000}
-            quoted = {"with a quote": "a'; --", "with a space more": f"{alike} ", "in other letters": alike.swapcase()}
-            return pa.string(), values, strange | quoted
+            unknown = {"a new key": "unheard of", "an empty text": "", "a long text": "k" * 5000}
+            nearly = {"with a quote": "a'; --", "with a space more": f"{alike} ", "in other letters": alike.swapcase()}
+            return pa.string(), values, unknown | nearly
         kinds: list[Callable[[], pa.DataType]] = [pa.bool_, pa.int64, pa.float64]
         types = (bool, int, float)
         for type_, kind in zip(types, kinds, strict=True):
