@@ -17,7 +17,14 @@ MODULES.remove("defocus.__main__")  # runs when it is imported
 COMMANDS = {
     *(
         f"defocus.cli.{name}"
-        for name in ("app", "data_commands", "federation_commands", "privacy_commands", "server_commands")
+        for name in (
+            "app",
+            "audit_commands",
+            "data_commands",
+            "federation_commands",
+            "privacy_commands",
+            "server_commands",
+        )
     ),
     "defocus.server.api",
 }

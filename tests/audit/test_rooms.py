@@ -4,21 +4,58 @@ Confidence is shared between all audits, so that all of them together raise a fa
 most; seeds are fixed, so that a run that passed passes again.
 """
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
-from tests.audit.attacks import estimators, evaluation, graphs, local, persons, tables, training, workloads
+from tests.audit.attacks import (
+    estimators,
+    evaluation,
+    federation,
+    graphs,
+    local,
+    persons,
+    synthesis,
+    tables,
+    training,
+    workloads,
+)
 from tests.audit.attacks.attack import CONFIDENCE, Fault, Room, table
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # it has no types
 
+import defocus
 from defocus.noise.testing import seeded
 
-PLACES: tuple[ModuleType, ...] = (tables, graphs, estimators, evaluation, training, workloads, local, persons)
+PLACES: tuple[ModuleType, ...] = (
+    tables, graphs, estimators, evaluation, training, workloads, synthesis, federation, local, persons
+)  # fmt: skip
 ROOMS: dict[str, Room] = {
     f"{place.__name__.rsplit('.', 1)[1]}: {room.name}": room for place in PLACES for room in place.ROOMS
+}
+PAYING = {
+    "tables.query": "tables: count, sum, mean",
+    "tables.cubes": "tables: cube",
+    "graphs.network": "graphs: triangles",
+    "graphs.neighbour_sums": "graphs: sums over neighbours",
+    "workloads.streams": "workloads: running sum",
+    "release.release": "workloads: every cell",
+    "synthesis.synthesiser": "synthesis: rows",
+    "synthesis.people": "synthesis: people",
+    "local.surveys": "local: olh",
+    "learning.charge": "training: one step",
+    "learning.estimators.fit_budget": "estimators: logistic regression",
+    "learning.evaluation.question": "evaluation: a row",
+}
+"""Each module that charges a ledger, and an attack on what it releases."""
+ELSEWHERE = {
+    "audit.report": "charges nothing, for findings",
+    "federated.flower": "sums of a training plan: tests/federated",
+    "learning.hyperparameters": "the best of many trainings: tests/learning/test_hyperparameters.py has the law",
+    "learning.ledgers": "charges for learning.charge",
+    "workloads.streams.state": "charges nothing, to go on with a stream",
 }
 QUICK = [name for name, room in ROOMS.items() if room.few]
 FAULTS = [(name, i) for name in QUICK for i in range(len(ROOMS[name].faults))]
@@ -36,6 +73,22 @@ def caught(room: Room, fault: Fault, trials: int, folder: Path, patch: pytest.Mo
     attack = room.make(folder, trials)
     fault(patch)
     return attack.judged(trials).violation
+
+
+def test_whatever_charges_a_ledger_is_attacked() -> None:
+    """A new way to pay fails here, until it has an attack or a reason why there is none."""
+    source = Path(defocus.__file__).parent
+    paying = re.compile(
+        r"^from defocus\.(release\.paid_computation|release\.charge|learning\.ledgers) import .*", re.MULTILINE
+    )
+    found = set()
+    for path in source.rglob("*.py"):
+        names = {name for line in paying.finditer(path.read_text("utf-8")) for name in re.split(r"[ ,]+", line[0])}
+        place = ".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__")
+        if names & {"perform", "charge", "charge_run"} and not place.startswith("release."):
+            found.add(place)
+    assert found | {"release.release"} == set(PAYING) | set(ELSEWHERE)
+    assert set(PAYING.values()) <= set(ROOMS)
 
 
 @pytest.mark.statistical

@@ -219,3 +219,16 @@ def test_a_run_is_audited_as_far_as_it_went(tmp_path: Path) -> None:
     run.close()
     assert found is not None
     assert float(found.claimed or 0) < run.plan.epsilon_after(8)
+
+
+@pytest.mark.long
+@pytest.mark.statistical
+def test_in_two_hundred_runs_right_trainers_are_called_as_seldom_as_they_may(tmp_path: Path) -> None:
+    called = 0
+    for seed in range(200):
+        run = audited(tmp_path, ledger=tmp_path / f"{seed}.ledger", bits=seeded(seed))
+        run.fit(progress=False)
+        called += run.audited(confidence=0.99).violation  # type: ignore[union-attr]  # it has canaries
+        run.close()
+    print(f"\nright trainers are called in {called} of 200 runs")  # noqa: T201  # for whoever looks: pytest -m long -s
+    assert called <= 7  # Bin(200, .01) is above with probability .1 %

@@ -17,16 +17,24 @@ Columns: TypeAlias = Mapping[str, Any]
 _NODES = 7
 _DIMENSION = 4
 _RANDOM = 6
+_EQUAL = (2, 3, 4, 5, 9, 10, 19, 20, 49, 50, 99)
+"""From so many equal rows to one more: rules for small groups often begin at five, ten, twenty, fifty or a hundred."""
+_TWICE = ("not a number", "at the largest float", "at the largest integer", "at the smallest integer")
+"""What is odd about a number, and odder of two: their sum overflows."""
 _LARGEST = 1.7976931348623157e308
 _INT = 2**63
 _Triple: TypeAlias = tuple[str, Any, Any]
+_Pairs: TypeAlias = Iterator[_Triple]
+_Kind: TypeAlias = tuple[pa.DataType, Sequence[Any], dict[str, Any]]
+"""The type of a column, ordinary values of it in order, and strange ones by what is strange about them."""
 
 
 def tables(columns: Columns, *, replace: bool) -> Iterator[_Triple]:
     """Pairs of Arrow tables: every odd row added to, or replaced in, data sets that are odd in their own way.
 
-    Data sets are empty, a single row, a hundred equal rows, or spread over the domain; rows are at the ends of the
-    domain, beyond them, missing, not a number, new keys, or there already; then some pairs at random.
+    Data sets are empty, a single row, two that tie, a hundred equal rows, or spread over the domain; rows are at the
+    ends of the domain, beyond them, missing, not a number, new keys, nearly known ones, or there already; then two rows
+    that are too large together, groups on their way to five, ten, twenty, fifty and a hundred, and pairs at random.
 
     >>> found = list(tables({"age": (0, 99), "ward": ["A", "B"]}, replace=False))
     >>> found[0][0], found[0][2].to_pylist()
@@ -52,6 +60,7 @@ def tables(columns: Columns, *, replace: bool) -> Iterator[_Triple]:
     bases = {
         "empty": [],
         "a single row": [middle],
+        "a tie": [least, most],
         "a hundred equal rows": [middle] * 100,
         "rows of all kinds": some(20),
     }
@@ -61,10 +70,22 @@ def tables(columns: Columns, *, replace: bool) -> Iterator[_Triple]:
                 yield f"{where}, and {words}", _table(rows, schema), _table([*rows, row], schema)
             elif rows:
                 yield f"{where}, and {words} instead", _table(rows, schema), _table([*rows[:-1], row], schema)
+    yield from _together(kinds, middle, schema, replace=replace)
     for size in range(1, _RANDOM + 1):
         rows = some(size**2)
         changed = [*(rows[:-1] if replace else rows), *some(1)]
         yield f"{size**2} rows at random", _table(rows, schema), _table(changed, schema)
+
+
+def _together(kinds: Mapping[str, _Kind], middle: dict[str, Any], schema: pa.Schema, *, replace: bool) -> _Pairs:
+    """Rows that are odd because of the others: two that overflow, and groups that become large enough for a rule."""
+    for name, (_, _, strange) in kinds.items():
+        for words in [each for each in _TWICE if each in strange]:
+            row = {**middle, name: strange[words]}
+            before = [row, middle] if replace else [row]
+            yield f"{name} {words}, and again", _table(before, schema), _table([row, row], schema)
+    for size in () if replace else _EQUAL:
+        yield f"{size} equal rows, and another", _table([middle] * size, schema), _table([middle] * (size + 1), schema)
 
 
 def edges(*, replace: bool) -> Iterator[_Triple]:
@@ -76,6 +97,7 @@ def edges(*, replace: bool) -> Iterator[_Triple]:
     star = [(0, i) for i in range(1, _NODES - 1)]
     clique = list(combinations(range(_NODES), 2))
     path = [(i, i + 1) for i in range(_NODES - 1)]
+    hubs = [(hub, other) for hub in (0, 1) for other in range(2, _NODES)]
     halves = [pair for pair in clique if (pair[0] < _NODES // 2) == (pair[1] < _NODES // 2)]
     if replace:
         yield "an edge moves along a star", [*star, (1, 2)], [*star, (0, _NODES - 1)]
@@ -87,6 +109,9 @@ def edges(*, replace: bool) -> Iterator[_Triple]:
     yield "two rays of a star are joined", star, [*star, (1, 2)]
     yield "a clique lacks an edge", clique[:-1], clique
     yield "a path becomes a ring", path, [*path, (_NODES - 1, 0)]
+    yield "a square closes", path[:3], [*path[:3], (3, 0)]
+    yield "two hubs are joined", hubs, [*hubs, (0, 1)]
+    yield "two hubs share one more", hubs[:-1], hubs
     yield "two cliques are joined", halves, [*halves, (0, _NODES - 1)]
     yield "a loop", path, [*path, (0, 0)]
     yield "an edge that is there", path, [*path, path[0]]
@@ -118,7 +143,7 @@ def nodes(*, replace: bool) -> Iterator[_Triple]:
 def gradients(*, replace: bool) -> Iterator[_Triple]:
     """Pairs of batches of gradients, a line for each example, for what clips them to an L2 norm of one.
 
-    >>> [second.shape for _, _, second in gradients(replace=False)][4:6]
+    >>> [second.shape for _, _, second in gradients(replace=False)][5:7]
     [(1, 4), (2, 4)]
     """
 
@@ -133,6 +158,7 @@ def gradients(*, replace: bool) -> Iterator[_Triple]:
         "of infinity": math.inf,
         "of NaN": math.nan,
         "next to none": 1e-30,
+        "of zero": 0.0,
     }
     for where, own in old.items():
         for words, length in odd.items():
@@ -164,8 +190,8 @@ def read_columns(text: str) -> Columns:
     return found
 
 
-def _kind(name: object, said: Any) -> tuple[pa.DataType, Sequence[Any], dict[str, Any]]:
-    """The type of a column, ordinary values of it in order, and strange ones by what is strange about them."""
+def _kind(name: object, said: Any) -> _Kind:
+    """What a column may hold, as its domain says."""
     if isinstance(said, tuple) and len(said) == 2 and all(isinstance(end, int | float) for end in said):
         low, high = said
         if low <= high and all(isinstance(end, int) for end in said):
@@ -181,7 +207,10 @@ def _kind(name: object, said: Any) -> tuple[pa.DataType, Sequence[Any], dict[str
             return pa.float64(), [low + (high - low) * i / 6 for i in range(7)], strange
     if isinstance(said, Iterable) and not isinstance(said, str | tuple) and (values := list(said)):
         if all(isinstance(value, str) for value in values):
-            return pa.string(), values, {"a new key": "unheard of", "an empty text": "", "a long text": "k" * 5000}
+            alike = values[len(values) // 2]
+            unknown = {"a new key": "unheard of", "an empty text": "", "a long text": "k" * 5000}
+            nearly = {"with a quote": "a'; --", "with a space more": f"{alike} ", "in other letters": alike.swapcase()}
+            return pa.string(), values, unknown | nearly
         kinds: list[Callable[[], pa.DataType]] = [pa.bool_, pa.int64, pa.float64]
         types = (bool, int, float)
         for type_, kind in zip(types, kinds, strict=True):

@@ -49,7 +49,7 @@ def neighbours(kind: "str | domains.Columns", *, replace: bool = False) -> tuple
     around a thousand: 1000 and 1001
     below zero: -1 and 0
     >>> len(neighbours({"age": (0, 99), "ward": ["A", "B"]}))
-    41
+    78
     """
     if isinstance(kind, Mapping):
         return tuple(Pair(*each) for each in domains.tables(kind, replace=replace))

@@ -5,14 +5,16 @@ from typing import Any, Protocol
 
 from defocus.answers import export
 from defocus.answers.page import document
+from defocus.answers.plots import DARK, TEAL, blank
 from defocus.audit.findings import Finding
 from defocus.audit.history import History
 from defocus.errors import InvalidParameterError
 from defocus.ledger import Ledger, Receipt
 from defocus.privacy.events import NOTHING
+from defocus.privacy.one_run import OneRun
 from defocus.release.charge import charge
 
-__all__ = ["Found", "keep", "report"]
+__all__ = ["Found", "keep", "picture", "report"]
 
 _READING = (
     "A violation is wrong with probability at most one minus the confidence. Where none was found nothing is proved:"
@@ -21,14 +23,10 @@ _READING = (
 
 
 class Found(Protocol):
-    """What an audit found: a finding, an attack on membership or secrets, or a history."""
+    """What an audit found: a finding, a bound of one run, an attack on membership or secrets, or a history."""
 
     def to_json(self) -> dict[str, Any]:
         """All of it with JSON types only."""
-        ...
-
-    def plot(self) -> Any:
-        """A picture of it."""
         ...
 
     def _repr_html_(self) -> str: ...
@@ -47,19 +45,53 @@ def report(path: str | Path, *found: Found, title: str = "Audit") -> Path:
     """
     if not found:
         raise InvalidParameterError("There is nothing to report.", fix="pass what an audit returned.")
-    parts = [f"<h2>{type(each).__name__}</h2>{each._repr_html_()}{each.plot().tag()}" for each in found]
+    parts = [f"<h2>{type(each).__name__}</h2>{each._repr_html_()}{picture(each).tag()}" for each in found]
     export.write_bytes(path, document(title, f"<p>{_READING}</p>{''.join(parts)}").encode("utf-8", "replace"))
     return Path(path)
 
 
-def keep(found: Finding | History, *, ledger: Ledger, request: str, who: str | None = None) -> Receipt:
+def picture(found: Found) -> Any:
+    """Its own plot; of one run the loss that was shown, beside what was claimed."""
+    if not isinstance(found, OneRun):
+        plotted: Any = found
+        return plotted.plot()
+    figure = blank(6.5, 1.8)
+    axes = figure.add_subplot()
+    axes.barh(["shown, at least"], [found.epsilon_lower], color=TEAL, height=0.5)
+    if found.claimed is not None:
+        axes.axvline(found.claimed, color=DARK, linestyle=":", label=f"claimed, {found.claimed:.4g}")
+        axes.legend(fontsize=8)
+    axes.set(
+        xlabel=f"epsilon at delta {found.delta:.3g}", title=f"{found.verdict}: epsilon >= {found.epsilon_lower:.4g}"
+    )
+    axes.set_xlim(0, 1.1 * max(found.epsilon_lower, found.claimed or 0.0) or 1)
+    figure.alt = str(found)
+    return figure
+
+
+def keep(
+    found: Finding | OneRun | History,
+    *,
+    ledger: Ledger,
+    request: str,
+    about: Receipt | None = None,
+    who: str | None = None,
+) -> Receipt:
     """Write what an audit found into a ledger, under a name; :meth:`.Ledger.bundle` signs it like any release.
 
+    Args:
+        found: what was found of a mechanism, in one run with canaries, or in a ledger's history.
+        ledger: where to write it.
+        request: the name of the record.
+        about: the receipt of the release that was audited, a training run's say: the record names it and its hash.
+        who: by whom; the account's name by default.
+
     Guarantee:
-        Costs nothing, and gives nothing away: a finding is about data sets that the auditor made up, a history about
-        what was released. What attacks on people's rows found depends on those rows without noise, and is refused.
+        Costs nothing, and gives nothing away: a finding is about data sets that the auditor made up, a bound of one run
+        about what was released and canaries that are made up, a history about what was released. What attacks on
+        people's rows found depends on those rows without noise, and is refused.
     Assumes:
-        No data set of a finding is of people.
+        No data set of a finding and no canary is of people.
 
     >>> import tempfile
     >>> import defocus as dp
@@ -72,12 +104,21 @@ def keep(found: Finding | History, *, ledger: Ledger, request: str, who: str | N
     (True, False)
     >>> home.cleanup()
     """
-    if not isinstance(found, Finding | History):
+    if not isinstance(found, Finding | OneRun | History):
         raise InvalidParameterError(
             f"A {type(found).__name__} may tell about people's rows without noise, and records are shown to others.",
-            fix="keep findings and histories; report() writes a page for whoever holds the rows.",
+            fix="keep findings, bounds of one run and histories; report() writes a page for whoever holds the rows.",
         )
-    words = f"audit: {found.verdict}" if isinstance(found, Finding) else "audit of all releases"
+    told = found.to_json()
+    words = "audit of all releases" if isinstance(found, History) else f"audit: {found.verdict}"
+    if about is not None:
+        if all(entry.hash != about.hash for entry in ledger.entries()):
+            raise InvalidParameterError(
+                f"Receipt {about.sequence} was not given by this ledger.",
+                fix="keep what was found in the ledger that the release was charged to.",
+            )
+        words += f", of entry {about.sequence}"
+        told |= {"about": {"entry": about.sequence, "hash": about.hash}}
     receipt = charge(NOTHING, ledger=ledger, purpose="audit", question=words, who=who, request=request)
-    ledger.record(receipt, found.to_json(), description=words, keep=True)
+    ledger.record(receipt, told, description=words, keep=True)
     return receipt

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from defocus.cli import data_commands, federation_commands, privacy_commands, server_commands
+from defocus.cli import audit_commands, data_commands, federation_commands, privacy_commands, server_commands
 from defocus.errors import DefocusError, ExpressionError, InvalidParameterError
 
 __all__ = ["app", "main", "options_of"]
@@ -23,7 +23,7 @@ app = typer.Typer(
     epilog="Exit codes: 0 done, 1 refused or a violation found, 2 the command was not understood.",
 )
 
-for group in (data_commands, privacy_commands, server_commands, federation_commands):
+for group in (data_commands, privacy_commands, audit_commands, server_commands, federation_commands):
     app.add_typer(group.commands)
 
 

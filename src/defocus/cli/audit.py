@@ -2,26 +2,61 @@
 
 import importlib
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from defocus.audit import Finding, History, Membership, Target, history, membership, neighbours, report, search, targets
+from defocus.audit import (
+    Finding,
+    History,
+    Membership,
+    OneRun,
+    Reconstruction,
+    Target,
+    history,
+    membership,
+    neighbours,
+    one_run,
+    reconstruction,
+    run,
+    search,
+    targets,
+)
 from defocus.audit.domains import read_columns
-from defocus.audit.report import Found
+from defocus.audit.report import Found, picture, report
+from defocus.audit.report import keep as keep_in
 from defocus.cli.ledgers import ledger_at
 from defocus.cli.plots import ready, save
 from defocus.cli.terminal import console, facts, plain, table, to_json
-from defocus.errors import InvalidParameterError, LedgerUnavailableError, UnknownColumnError
+from defocus.errors import DefocusError, InvalidParameterError, LedgerUnavailableError, UnknownColumnError, whole
+from defocus.ledger import Ledger
+from defocus.privacy.expressions import parse
 from defocus.privacy.numbers import roughly
+from defocus.privacy.units import Adjacency as Neighbouring
 
-__all__ = ["find", "show", "show_history", "show_list", "show_membership", "write"]
+__all__ = [
+    "claim",
+    "find",
+    "prepare",
+    "show",
+    "show_canaries",
+    "show_history",
+    "show_list",
+    "show_membership",
+    "show_reconstruction",
+    "show_scores",
+    "told",
+    "write",
+]
 
 
 def find(name: str, *, claimed: float | None, delta: float | None, pairs: str | None) -> Target:
@@ -79,9 +114,7 @@ def show(
     """Attack, with a spinner while it runs, and print what was found."""
     if plot is not None:
         ready(plot)
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    with Progress(*columns, console=console(error=True), transient=True) as progress:
-        progress.add_task(f"attacking {plain(target.name)}", total=None)
+    with _spinner(f"attacking {plain(target.name)}"):
         wanted = target.trials if trials is None else trials
         finding = search(
             target.mechanism,
@@ -135,8 +168,10 @@ def show_membership(
     people = None if person is None else rows[person].to_pylist()
     own = None if score is None else _own(score)
     known = rows if person is None else rows.drop_columns([person])
-    found = membership(_own(fit), known, score=own, person=people, **how)
-    return _told(found, found.verdict, found.violation, plot=plot, as_json=as_json)
+    with _told_if_raised(fit):
+        found = membership(_own(fit), known, score=own, person=people, **how)
+    told(found, plot=plot, as_json=as_json)
+    return found
 
 
 def show_history(where: str, *, plot: Path | None, as_json: bool) -> History:
@@ -164,29 +199,118 @@ def show_history(where: str, *, plot: Path | None, as_json: bool) -> History:
     return found
 
 
-def write(where: Path | None, found: Found) -> None:
-    """Write a page with what was found, where one is wanted."""
+def prepare(plot: Path | None, keep: str | None = None, request: str | None = None) -> None:
+    """Refuse places that cannot be written, before minutes are spent."""
+    if plot is not None:
+        ready(plot)
+    if request is not None and keep is None:
+        raise InvalidParameterError(
+            "--request names a record, and no ledger is named for it.", fix="add --keep LEDGER."
+        )
+    if keep is not None:
+        Ledger.open(keep).close()
+
+
+def claim(
+    claimed: float | None, delta: float, event: str | None, adjacency: str, *, independent: bool
+) -> dict[str, Any]:
+    """What is promised, as the auditor takes it: an epsilon, or an event."""
+    if (claimed is None) == (event is None):
+        raise InvalidParameterError(
+            "Say what the release promises, in one way.", fix="add --claimed 1, or --event 'gaussian(2)', and --delta."
+        )
+    said = {} if event is None else {"event": parse(event), "adjacency": Neighbouring[adjacency]}
+    return {"claimed": claimed, "delta": delta, "independent": independent} | said
+
+
+def show_canaries(release: str, canaries: int, score: str | None, how: dict[str, Any]) -> OneRun:
+    """What a function of the user's gives away about canaries."""
+    number = whole("canaries", canaries, at_least=2)
+    own = None if score is None else _own(score)
+    with _told_if_raised(release), _spinner(f"planting {number} canaries in {plain(release)}"):
+        return run(_own(release), range(number), own, **how)
+
+
+def show_scores(file: Path, how: dict[str, Any]) -> OneRun:
+    """What scores of canaries show, which are in a file with their coins."""
+    rows = _rows(file)
+    for name in ("score", "planted"):
+        if name not in rows.column_names:
+            raise UnknownColumnError(name, rows.column_names)
+    scores, planted = (_numbers(rows[name], name) for name in ("score", "planted"))
+    groups = rows["group"].to_pylist() if "group" in rows.column_names and "event" in how else None
+    return one_run(scores, planted, groups=None if groups is None else [str(each) for each in groups], **how)
+
+
+def show_reconstruction(release: str, queries: Path, how: dict[str, Any]) -> Reconstruction:
+    """How many secrets are found in the answers of a function of the user's."""
+    rows = _rows(queries)
+    asked = np.stack([_numbers(rows[name], name) for name in rows.column_names], axis=1)
+    with _told_if_raised(release), _spinner(f"solving for {asked.shape[1]} secrets"):
+        return reconstruction(_own(release), asked, **how)
+
+
+def _numbers(column: pa.ChunkedArray, name: str) -> Any:
+    """A column as floats; booleans are 0 and 1."""
+    try:
+        return column.cast(pa.int8() if pa.types.is_boolean(column.type) else column.type).cast(pa.float64()).to_numpy()
+    except pa.ArrowException:
+        raise InvalidParameterError(
+            f"The column {plain(name)!r} holds no numbers.", fix="write a number in each of its lines."
+        ) from None
+
+
+def write(where: Path | None, found: Found, *, keep: str | None = None, request: str | None = None) -> None:
+    """Write a page with what was found, and a record in a ledger, where these are wanted."""
     if where is not None:
         report(where, found)
+    if keep is not None:
+        with Ledger.open(keep) as ledger:
+            kept = keep_in(found, ledger=ledger, request=str(request))  # type: ignore[arg-type]  # it refuses others
+        console(error=True).print(plain(f"kept as {request!r}, entry {kept.sequence} of {keep}"), soft_wrap=True)
 
 
-def _told(found: Membership, verdict: str, wrong: bool, *, plot: Path | None, as_json: bool) -> Membership:
+def told(
+    found: Membership | OneRun | Reconstruction, *, plot: Path | None, as_json: bool
+) -> Membership | OneRun | Reconstruction:
+    """Print what was found, and write a picture of it where one is wanted."""
     if _handed_on(found, plot, as_json=as_json):
         return found
     screen = console()
-    screen.print(plain(verdict), style="red" if wrong else "green")
+    screen.print(plain(found.verdict), style="red" if found.violation else "green")
     lines = str(found).split("\n")
     screen.print("\n".join(plain(line) for line in (lines[0].partition(": ")[2], *lines[1:])), markup=False)
     return found
 
 
-def _handed_on(found: Membership | History, plot: Path | None, *, as_json: bool) -> bool:
+def _handed_on(found: Found, plot: Path | None, *, as_json: bool) -> bool:
     """Plot what was found, and print it as JSON; whether that was asked for instead of text."""
     if plot is not None:
-        save(found.plot(), plot)
+        save(picture(found), plot)
     if as_json:
         to_json(found.to_json())
     return as_json
+
+
+@contextmanager
+def _told_if_raised(name: str) -> Iterator[None]:
+    """What the user's function raises is no violation, and not told as a fault of ours."""
+    try:
+        yield
+    except DefocusError:
+        raise
+    except Exception as error:
+        raise InvalidParameterError(
+            f"{plain(name)} raised {type(error).__name__}: {plain(str(error))[:200]}.",
+            fix="call it by itself first, with what the audit gives it.",
+        ) from error
+
+
+def _spinner(words: str) -> Progress:
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    progress = Progress(*columns, console=console(error=True), transient=True)
+    progress.add_task(words, total=None)
+    return progress
 
 
 def _rows(data: Path) -> pa.Table:

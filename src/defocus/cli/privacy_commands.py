@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from defocus.cli.options import (
     FILE,
@@ -124,101 +123,6 @@ def advise(
         show_numbers(price=price, dimension=dimension, l1=l1, l2=l2, linf=linf, as_json=as_json)
     else:
         show_choice(price=price, candidates=candidates, l1=l1, monotone=monotone, as_json=as_json)
-
-
-class _Audit(TyperGroup):
-    """``defocus audit NAME`` is ``defocus audit mechanism NAME``."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
-            args = ["mechanism", *args]
-        return list(super().parse_args(ctx, args))
-
-
-audit = typer.Typer(cls=_Audit, help="Attack mechanisms, fits and histories: what is really lost, at least.")
-commands.add_typer(audit, name="audit")
-AuditReport = Annotated[Path | None, typer.Option("--report", help="Write a page with what was found, an .html file.")]
-
-
-@audit.command("mechanism", epilog="Example: defocus audit mechanism laplace --seconds 10")
-def audit_mechanism(
-    name: Annotated[str | None, typer.Argument(help="A subject from --list, or your own as module:function.")] = None,
-    *,
-    claimed: Annotated[
-        float | None, typer.Option(help="The epsilon it is said to lose; required for your own.")
-    ] = None,
-    delta: Annotated[float | None, typer.Option(help="The delta that goes with it.")] = None,
-    pairs: Annotated[
-        str | None,
-        typer.Option(
-            help="What your own takes: count, value, numbers, integers, keys, edges, nodes, gradients, or columns of a"
-            ' table: "age=0:99; ward=A,B".'
-        ),
-    ] = None,
-    trials: Annotated[int | None, typer.Option(help="Runs on each data set.")] = None,
-    confidence: Annotated[float, typer.Option(help="How sure a violation must be.")] = 0.999,
-    seconds: Annotated[float, typer.Option(help="Stop after about so many seconds.")] = 60.0,
-    plot: Annotated[Path | None, typer.Option(help="Plot what tells the two data sets apart.")] = None,
-    report: AuditReport = None,
-    listing: Annotated[bool, typer.Option("--list", metavar="", help="List the subjects and leave.")] = False,
-    as_json: Json = False,
-) -> None:
-    """Attack a mechanism: a sound lower bound on the epsilon it really loses. Exit code 1 on a violation."""
-    from defocus.cli import audit as audits  # noqa: PLC0415 # a command loads what it needs
-
-    if listing or name is None:
-        audits.show_list(as_json=as_json)
-        raise typer.Exit(0 if listing else 2)
-    target = audits.find(name, claimed=claimed, delta=delta, pairs=pairs)
-    finding = audits.show(target, trials=trials, confidence=confidence, seconds=seconds, plot=plot, as_json=as_json)
-    audits.write(report, finding)
-    raise typer.Exit(1 if finding.violation else 0)
-
-
-@audit.command(
-    "membership", epilog="Example: defocus audit membership mine:fit people.parquet --claimed 1 --shadows 16"
-)
-def audit_membership(
-    fit: Annotated[str, typer.Argument(help="Your function of rows, as module:function: a model, or synthetic rows.")],
-    data: Annotated[Path, typer.Argument(help="Rows that a half is drawn from, a .parquet or .csv file.")],
-    *,
-    score: Annotated[
-        str | None, typer.Option(help="Your function of a model and rows; by default rows are synthetic.")
-    ] = None,
-    person: Annotated[str | None, typer.Option(help="The column that names the person of a row.")] = None,
-    claimed: Annotated[float | None, typer.Option(help="The epsilon that the fit promises each person.")] = None,
-    delta: Annotated[float, typer.Option(help="The delta that goes with it.")] = 0.0,
-    shadows: Annotated[int, typer.Option(help="How many shadow models.")] = 0,
-    runs: Annotated[int, typer.Option(help="How many independent targets.")] = 1,
-    confidence: Annotated[float, typer.Option(help="How sure a violation must be.")] = 0.999,
-    workers: Annotated[int, typer.Option(help="How many processes fit in parallel.")] = 1,
-    plot: Annotated[Path | None, typer.Option(help="Plot the curves of all attacks.")] = None,
-    report: AuditReport = None,
-    as_json: Json = False,
-) -> None:
-    """Say who was in: attacks on what a fit gives away. For whoever holds the rows. Exit code 1 on a violation."""
-    from defocus.cli import audit as audits  # noqa: PLC0415 # a command loads what it needs
-
-    how = {"claimed": claimed, "delta": delta, "shadows": shadows, "runs": runs, "confidence": confidence}
-    found = audits.show_membership(
-        fit, data, score=score, person=person, plot=plot, as_json=as_json, **how, workers=workers
-    )
-    audits.write(report, found)
-    raise typer.Exit(1 if found.violation else 0)
-
-
-@audit.command("history", epilog="Example: defocus audit history visits.ledger --report history.html")
-def audit_history(
-    where: Where,
-    *,
-    plot: Annotated[Path | None, typer.Option(help="Plot the most that any test for one person can reach.")] = None,
-    report: AuditReport = None,
-    as_json: Json = False,
-) -> None:
-    """Say what an attacker with all published answers can do at most, and which are about nearly the same people."""
-    from defocus.cli import audit as audits  # noqa: PLC0415 # a command loads what it needs
-
-    audits.write(report, audits.show_history(where, plot=plot, as_json=as_json))
 
 
 ledger = typer.Typer(help="Read and verify ledgers.", no_args_is_help=True)

@@ -1,7 +1,7 @@
 """A lower bound on epsilon from one run in which many canaries were planted, each by a coin of its own."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any, final
 
@@ -20,6 +20,7 @@ from defocus.privacy import events
 from defocus.privacy.accounting import pld, tightest
 from defocus.privacy.events import Event, compose, parts_of
 from defocus.privacy.guesses import Curve, independent, least_epsilon, tradeoff
+from defocus.privacy.html import html_facts
 from defocus.privacy.losses import Loss
 from defocus.privacy.units import Adjacency
 
@@ -91,6 +92,23 @@ class OneRun:
             f" at delta {self.delta:.3g}{claim} ({100 * self.confidence:.10g} % confidence, {_METHODS[self.method]},"
             f" {self.correct} of {self.guesses} guesses right, {self.canaries} canaries)"
         )
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields and the verdict, with JSON types only."""
+        return asdict(self) | {"verdict": self.verdict, "violation": self.violation}
+
+    def _repr_html_(self) -> str:
+        noise = "" if self.noise_at_most is None else f"{self.noise_at_most:.3g} times what was charged"
+        facts = {
+            "verdict": self.verdict,
+            "epsilon is at least": f"{self.epsilon_lower:.4g}",
+            "claimed": "nothing" if self.claimed is None else f"{self.claimed:.6g}",
+            "at delta": f"{self.delta:.3g}",
+            "confidence": f"{100 * self.confidence:.10g} %, shared by {self.tests} test{'s' * (self.tests > 1)}",
+            "tested by": _METHODS[self.method],
+            "guesses": f"{self.correct} of {self.guesses} right, about {self.canaries} canaries",
+        }
+        return html_facts(facts | ({"noise is below": noise} if noise else {}))
 
 
 _METHODS = {

@@ -24,7 +24,7 @@ from defocus import Budget, noise
 from defocus.audit import Finding, Pair, lower_bound
 from defocus.audit.runs import Mechanism
 from defocus.noise import Bits
-from defocus.privacy import account
+from defocus.privacy import tightest
 from defocus.privacy.events import Event
 
 AMPLE = Budget(10**6, 1e-2)
@@ -63,7 +63,7 @@ class Attack:
     @property
     def claimed(self) -> float:
         """The epsilon that was charged, at :attr:`delta`."""
-        return account(self.event).epsilon(self.delta)
+        return tightest(self.event).epsilon(self.delta)
 
     def judged(self, trials: int) -> Finding:
         """What the auditor finds."""

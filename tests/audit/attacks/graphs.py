@@ -10,7 +10,9 @@ import pytest
 from tests.audit.attacks.attack import AMPLE, Attack, Room, less_noise
 
 import defocus as dp
+from defocus.audit import batched
 from defocus.graphs import Network, Released
+from defocus.graphs.neighbour_sums import neighbour_sums
 from defocus.graphs.network import GraphQuery
 from defocus.graphs.question import Result
 from defocus.mechanisms import Ramp
@@ -94,6 +96,24 @@ def node(folder: Path, _runs: int) -> Attack:
     return attack(folder, Network.edges, (path, star), epsilon=1, unit=dp.node())
 
 
+def sums(folder: Path, runs: int) -> Attack:
+    """Each pair of nodes is a world, in which one lists the other, at full length, or owns nothing."""
+    bits, charges = seeded(23), set()
+    ledger = dp.Ledger.open(folder / "sums.ledger", budget=AMPLE, unit=dp.user("page"), dataset="pages")
+    sources, values = np.arange(0, 2 * runs, 2), np.repeat(1e300, 2 * runs)[:, None]
+    price: dict[str, Any] = {"epsilon": 2, "delta": 1e-3}
+
+    def release(there: int, n: int) -> Any:
+        edges = (sources[: there * runs], sources[: there * runs] + 1)
+        found = neighbour_sums(edges, there * values, nodes=2 * runs, ledger=ledger, bits=bits, **price)
+        charges.add(found.receipt.event)
+        return np.asarray(found.value)[1::2, 0][:n]
+
+    edges = (sources[:1], sources[:1] + 1)
+    event = neighbour_sums(edges, values, nodes=2 * runs, ledger=ledger, bits=bits, **price).event
+    return Attack(release=batched(release), pair=(0, 1), event=event, charges=charges, delta=0.05)
+
+
 def lower_level(patch: pytest.MonkeyPatch) -> None:
     """Noise follows an eighth of what it should."""
     honest = Ramp.sample
@@ -112,4 +132,5 @@ ROOMS = (
     Room(name="degree histogram", make=histogram, faults=(), slight=(HALF,), few=0, many=2500, near=0.4, again=True),
     Room(name="degrees", make=degrees, faults=(), slight=(HALF,), few=0, many=3000, near=0.1, again=True),
     Room(name="edges, node privacy", make=node, faults=(), slight=(QUARTER,), few=0, many=1500, again=True),
+    Room(name="sums over neighbours", make=sums, faults=(HALF,), slight=(SLIGHTLY,), few=6000, near=0.5),
 )
