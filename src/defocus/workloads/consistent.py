@@ -34,7 +34,8 @@ _PATIENCE = 30
 """Steps after which a fit that other noise has not liked better is ended."""
 _SHARE = 0.5
 """How much noise is added to judge a fit: more judges better, of a fit that is further off."""
-_HALVINGS = 20
+_LEAST = 2.0**-20
+"""A step is halved no further than to so much of what it was."""
 
 _Set = tuple[int, ...]
 
@@ -124,12 +125,12 @@ class _Problem:
         for number in range(1, steps + 1):
             slope = self.tree.spread(ahead_slopes)
             slope = slope - float(np.vdot(slope, ahead_counts)) / self.total
-            step = step * 1.3 or 1 / max(float(np.abs(slope).max()), 1e-300)
-            for _ in range(_HALVINGS):
+            first = step = step * 1.3 or 1 / max(float(np.abs(slope).max()), 1e-300)
+            while True:
                 moved = ahead - step * slope
                 new, tables = self._of(moved)
                 new_loss, new_slopes = self._loss(tables, targets)
-                if ahead_loss - new_loss >= 0.5 * float(np.vdot(slope, ahead_counts - new)):
+                if ahead_loss - new_loss >= 0.5 * float(np.vdot(slope, ahead_counts - new)) or step < _LEAST * first:
                     break
                 step /= 2
             if new_loss > loss and pace > 1:  # the momentum led uphill: begin anew from here
