@@ -1,7 +1,8 @@
 """How exact running sums are beside known strategies, and what a step of a long stream costs.
 
 Run: python benchmarks/streams.py [longest [python]]   (about three minutes; needs nothing beyond the package)
-With the interpreter of an environment that has jax-privacy, its buffered linear Toeplitz is made for 256 steps, too.
+With the interpreter of an environment that has jax-privacy, its buffered linear Toeplitz is made for 256 steps, too,
+and its column-normalised banded strategy for units that take part several times.
 
 The peers' variances are those of their matrices, computed here with numpy from their definitions: the plain square
 root (Toeplitz), the binary tree, and the tree with full least squares, which looks ahead and so cannot be
@@ -25,6 +26,8 @@ import numpy as np
 from defocus import Budget, rows
 from defocus.ledger import Ledger
 from defocus.workloads import RunningSum
+from defocus.workloads.streams.design import Participation, best_bandwidth
+from defocus.workloads.streams.strategies import Factor
 
 RESULTS = Path(__file__).parent / "results" / "streams.json"
 PRICE: dict[str, Any] = {"epsilon": 1, "delta": 1e-6}
@@ -87,6 +90,46 @@ def buffered(python: str) -> dict[str, Any]:
     mean, largest = ours(256)
     mine = {"mean": mean, "max": largest, "seconds": time.perf_counter() - start}
     return {"jax-privacy": json.loads(done.stdout.splitlines()[-1]), "defocus": mine}
+
+
+BANDED_PEER = """
+import json, sys, time
+import jax, numpy as np
+jax.config.update("jax_enable_x64", True)
+from importlib.metadata import version
+from jax_privacy.matrix_factorization import banded
+n, times, apart = map(int, sys.argv[1:])
+start, before = time.perf_counter(), time.process_time()
+found = banded.optimize(n, bands=apart)
+seconds, processor = time.perf_counter() - start, time.process_time() - before
+matrix = np.array(found.materialize())
+squared = banded.minsep_sensitivity_squared(found, apart, times)
+variances = ((np.tri(n) @ np.linalg.inv(matrix)) ** 2).sum(axis=1) * squared
+print(json.dumps({"version": version("jax-privacy"), "seconds": seconds, "processor_seconds": processor,
+                  "mean": float(variances.mean()), "max": float(variances.max())}))
+"""
+
+
+def several(python: str | None) -> list[dict[str, Any]]:
+    """Streams in which a unit takes part several times: the square root's band, the shaped one, and the peer's."""
+    found = []
+    for n, times, apart in ((256, 4, 64), (STEPS, 8, 128), (365, 12, 30)):
+        unit = Participation(times, apart, 1, replace=False)
+        root = Factor(n, bits=(18, 0), bandwidth=best_bandwidth(n, unit))
+        plain = np.array(list(root.variances())) * float(root.squared_sensitivity(times, apart))
+        start, before = time.perf_counter(), time.process_time()
+        mean, largest = ours(n, participations=times, separation=apart)
+        spent = {"seconds": time.perf_counter() - start, "processor_seconds": time.process_time() - before}
+        case: dict[str, Any] = {"steps": n, "participations": times, "separation": apart}
+        case["square root, banded"] = {"mean": float(plain.mean()), "max": float(plain.max())}
+        case["defocus"] = {"mean": mean, "max": largest, **spent}
+        if python is not None:
+            command = [python, "-c", BANDED_PEER, str(n), str(times), str(apart)]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603 # our own text
+            case["jax-privacy"] = json.loads(done.stdout.splitlines()[-1])
+        print(case, flush=True)
+        found.append(case)
+    return found
 
 
 def measured(ledger: Ledger, entries: int = 2000) -> float:
@@ -169,6 +212,7 @@ def main(longest: int, python: str | None) -> None:
         print(run)
     peer = None if python is None else buffered(python)
     print(peer)
+    times = several(python)
     ends = [predicted_at_the_end(steps) for steps in (10**5,)]
     print(ends)
     found = {
@@ -180,6 +224,7 @@ def main(longest: int, python: str | None) -> None:
         "long": runs,
         "predicted": ends,
         "buffered": peer,
+        "several participations": times,
     }
     RESULTS.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
 

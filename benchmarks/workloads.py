@@ -1,6 +1,6 @@
 """What the workloads room claims: errors beside published ones and bounds, and times, in one run.
 
-    .venv/bin/python benchmarks/workloads.py [folder of the discretised Adult table]
+    .venv/bin/python benchmarks/workloads.py [folder of the discretised Adult table [python with mbi]]
 
 Variances are in multiples of the noise's at sensitivity one unless said otherwise. Peers: the binary tree and the
 (normalised) square root for prefix sums and an independent implementation of the strategy family of HDMM (p-identity,
@@ -13,6 +13,7 @@ import json
 import math
 import platform
 import resource
+import subprocess
 import sys
 import tempfile
 import time
@@ -172,6 +173,71 @@ def adult(folder: Path, runs: int = 200) -> dict[str, Any]:
     return found
 
 
+SEVEN = ["workclass", "marital-status", "occupation", "relationship", "race", "sex", "income>50K"]
+MBI = """
+import itertools, json, math, sys, time
+import jax
+jax.config.update("jax_enable_x64", True)
+jax.config.update("jax_enable_compilation_cache", False)
+import mbi, numpy as np
+from mbi import estimation
+full, rho, seed = np.load(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
+names, rng = [f"a{i}" for i in range(full.ndim)], np.random.default_rng(seed)
+sets = list(itertools.combinations(range(full.ndim), 3))
+scale = math.sqrt(len(sets) / (2 * rho))
+truth = [full.sum(axis=tuple(i for i in range(full.ndim) if i not in each)).ravel() for each in sets]
+told = [mbi.LinearMeasurement(t + rng.normal(0, scale, t.size), tuple(names[i] for i in each), scale)
+        for each, t in zip(sets, truth)]
+start, before = time.perf_counter(), time.process_time()
+model = estimation.MirrorDescent().estimate(mbi.Domain(names, full.shape), told)
+found = [np.asarray(model.project(each.clique).datavector()) for each in told]
+spent = time.perf_counter() - start, time.process_time() - before
+error = float(np.mean([np.abs(f - t).sum() for f, t in zip(found, truth)]) / full.sum())
+print(json.dumps({"error": error, "seconds": spent[0], "processor_seconds": spent[1]}))
+"""
+
+
+def consistent(folder: Path, python: str | None, runs: int = 4) -> list[dict[str, Any]]:
+    """All 3-way tables of seven attributes of Adult: the L1 error of a table over the number of people, in the mean."""
+    domain = json.loads((folder / "adult-domain.json").read_text())
+    with (folder / "adult-discretised.csv").open() as file:
+        codes = np.array([[int(row[name]) for name in SEVEN] for row in csv.DictReader(file)])
+    workload = w.marginals([int(domain[name]) for name in SEVEN], ways=3)
+    histogram = np.zeros(workload.sizes)
+    np.add.at(histogram, tuple(codes.T), 1)
+    found = []
+    for rho in (0.005, 0.05, 0.2, 1, 10):
+        plan = w.plan(workload, rho=rho, noise="gaussian")
+        truth = workload.answer(histogram)
+        each: dict[str, Any] = {"rho": rho, "runs": runs}
+        errors: dict[str, list[float]] = {"least squares": [], "table by table": [], "consistent": []}
+        spent = []
+        with tempfile.TemporaryDirectory() as home:
+            terms: dict[str, Any] = {"budget": Budget(rho=100), "unit": rows(), "dataset": "table"}
+            with Ledger.open(f"{home}/a.ledger", **terms) as book:
+                for seed in range(1, runs + 1):
+                    plain = plan.release(w.records(codes), ledger=book, purpose="tables", bits=seeded(seed))
+                    start, before = time.perf_counter(), time.process_time()
+                    fitted = plain.nonnegative(consistent=True)
+                    spent.append((time.perf_counter() - start, time.process_time() - before))
+                    for name, answers in zip(errors, (plain, plain.nonnegative(), fitted), strict=True):
+                        off = float(np.abs(answers.values - truth).sum()) / workload.number / len(codes)
+                        errors[name].append(off)
+            each |= {name: float(np.mean(values)) for name, values in errors.items()}
+            each["seconds"], each["processor_seconds"] = np.mean(spent, axis=0).tolist()
+            if python is not None:
+                np.save(f"{home}/full.npy", histogram)
+                peers = []
+                for seed in range(1, runs + 1):
+                    command = [python, "-W", "ignore", "-c", MBI, f"{home}/full.npy", str(rho), str(seed)]
+                    done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603 # our text
+                    peers.append(json.loads(done.stdout.splitlines()[-1]))
+                each["mbi"] = {name: float(np.mean([peer[name] for peer in peers])) for name in peers[0]}
+        print(each, flush=True)
+        found.append(each)
+    return found
+
+
 def reconstruction(attributes: int = 20, size: int = 10, number: int = 1_000_000) -> dict[str, Any]:
     rng = np.random.default_rng(1)
     codes = rng.integers(0, size, (number, attributes), dtype=np.int32)
@@ -206,6 +272,7 @@ def main() -> None:
     found["many_marginals"] = many_marginals()
     if folder.exists():
         found["adult"] = adult(folder)
+        found["consistent"] = consistent(folder, sys.argv[2] if len(sys.argv) > 2 else None)
     else:
         print("Adult is left out: name the folder of the discretised table.")
     found["ranges"] = ranges()

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from defocus.workloads.streams.run import FactorMemory, TreeMemory
+from defocus.workloads.streams.shaped import Shaped
 from defocus.workloads.streams.strategies import Factor, Tree
 
 FACTORS: list[dict[str, Any]] = [
@@ -21,7 +22,7 @@ def factor(steps: int, bits: tuple[int, int] = (18, 16), **kind: Any) -> Factor:
     return Factor(steps, bits=bits if kind.get("normalised") else (bits[0], 0), **kind)
 
 
-def noisy_rows(strategy: Factor | Tree, x: list[int]) -> list[int]:
+def noisy_rows(strategy: Factor | Shaped | Tree, x: list[int]) -> list[int]:
     """What meets the noise at each step, caught where the noise is asked for. Python integers, so nothing wraps."""
     if isinstance(strategy, Tree):
         tree = TreeMemory(strategy, 1)
@@ -40,11 +41,11 @@ def noisy_rows(strategy: Factor | Tree, x: list[int]) -> list[int]:
     for t, value in enumerate(x):
         memory.advance(np.array([value]), lambda k: np.zeros((k, 1), dtype=np.int64))
         m = memory._m
-        g = strategy.coefficients(t - memory._first[:m])
+        g = strategy.row(t, memory._first[:m])
         found.append(sum(int(c) * int(e) for c, e in zip(g, memory._exact[:m, 0], strict=True)))
     return found
 
 
-def matrix(strategy: Factor | Tree) -> np.ndarray:
+def matrix(strategy: Factor | Shaped | Tree) -> np.ndarray:
     columns = [noisy_rows(strategy, [int(t == s) for t in range(strategy.steps)]) for s in range(strategy.steps)]
     return np.array(columns, dtype=object).T

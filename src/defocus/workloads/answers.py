@@ -14,6 +14,7 @@ from defocus.answers.tables import Keys
 from defocus.errors import InvalidParameterError, MismatchedDomainError, Number
 from defocus.ledger import Receipt
 from defocus.release import Release
+from defocus.workloads.consistent import consistent_tables
 from defocus.workloads.marginal_strategies import MarginalStrategy
 from defocus.workloads.marginals import Marginals
 from defocus.workloads.matrices import MatrixStrategy
@@ -135,17 +136,28 @@ class WorkloadAnswer(Answer):
         table = self.values[start : start + lengths[at]].reshape([sizes[i] for i in rising])
         return table.transpose([rising.index(i) for i in wanted])
 
-    def nonnegative(self) -> "WorkloadAnswer":
+    def nonnegative(self, *, consistent: bool = False) -> "WorkloadAnswer":
         """The same without negative counts: closer on sparse data, but biased upwards where the truth is zero.
 
         Cells are brought to the nearest non-negative ones of the same total, and the answers follow from
-        them. Marginals are brought there table by table, so they keep one total but may disagree otherwise.
+        them. Marginals are brought there table by table, so they keep one total but may disagree otherwise. With
+        ``consistent`` all are those of one histogram over their attributes, fitted to what was released in about a
+        second: closer again on sparse data, and biased towards attributes that are independent where noise hides that
+        they are not. Either way the answers have no standard errors and no intervals.
         """
+        if not isinstance(consistent, bool):
+            raise InvalidParameterError("consistent must be True or False.", fix="write consistent=True.")
+        strategy = self._measurement.strategy
+        if consistent and isinstance(self.workload, Marginals):
+            assert isinstance(strategy, MarginalStrategy)  # noqa: S101  # what marginals are measured by
+            variance = float(self._measurement.noise.variance)
+            values = consistent_tables(self.workload, strategy, self.release.value, variance)
+            note = "non-negative tables of one histogram: biased, consistent"
+            return replace(self, values=values, processing=(note,), unbiased=False)
         if isinstance(self.workload, Marginals):
             tables = [without_negatives(self.table(chosen).ravel()) for chosen in self.workload.sets()]
             note = "non-negative table by table: biased, consistent in the total only"
             return replace(self, values=np.concatenate(tables), processing=(note,), unbiased=False)
-        strategy = self._measurement.strategy
         assert isinstance(strategy, MatrixStrategy | ProductStrategy)  # noqa: S101  # what other workloads have
         values = self.workload.answer(without_negatives(strategy.cells(self.release.value)))
         note = "non-negative cells: biased, consistent"

@@ -24,6 +24,7 @@ from defocus.release import release
 from defocus.release.preview import planned
 from defocus.workloads.answers import WorkloadAnswer
 from defocus.workloads.candidates import GAUSSIAN, LAPLACE, spectrum
+from defocus.workloads.consistent import fits
 from defocus.workloads.marginal_strategies import MarginalStrategy
 from defocus.workloads.marginals import Marginals
 from defocus.workloads.measurement import Measurement
@@ -156,13 +157,15 @@ class Plan:
         ledger: Ledger,
         purpose: str,
         nonnegative: bool = False,
+        consistent: bool = False,
         who: str | None = None,
         bits: Bits | None = None,
         request: str | None = None,
     ) -> WorkloadAnswer:
         """Measure ``data``, a histogram or :func:`records`, charge the ledger first, and reconstruct the answers.
 
-        With ``nonnegative`` negative counts are taken away afterwards, which adds bias and is said so. With
+        With ``nonnegative`` negative counts are taken away afterwards, which adds bias and is said so; with
+        ``consistent`` as well, and marginals become those of one histogram. With
         ``request``, what was recorded under that name is reconstructed again, free of charge, if it was measured by
         an equal plan.
         """
@@ -172,9 +175,13 @@ class Plan:
                 f"The plan protects {self.unit}, but the ledger protects {book.unit}; nothing was charged.",
                 fix="plan with unit=ledger.unit, and say with contribution= how many records a unit holds at most.",
             )
+        if not isinstance(consistent, bool):
+            raise InvalidParameterError("consistent must be True or False.", fix="write consistent=True.")
+        if consistent and isinstance(self.workload, Marginals):
+            fits(self.workload)
         released = release(self.measurement, data, ledger=ledger, purpose=purpose, who=who, bits=bits, request=request)
         answers = WorkloadAnswer.of(self.workload, self.measurement, released)
-        return answers.nonnegative() if nonnegative else answers
+        return answers.nonnegative(consistent=consistent) if nonnegative or consistent else answers
 
     def preview(self, *, ledger: Ledger | None = None) -> Preview:
         """How exact an answer would be, in the mean over all, and what ``ledger`` would be left with. Free."""

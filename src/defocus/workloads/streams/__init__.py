@@ -88,7 +88,7 @@ class RunningSum:
         noise: "gaussian", or "laplace" for a price without a delta (with the tree only).
         method: "square root" (column-normalised for single participation; remembers every step), "binned" (nearly the
             same error, remembers O(log T) partial sums), "banded" (remembers ``bandwidth`` steps; best for many
-            participations far apart), "tree" (for comparison), or "auto".
+            participations far apart, where it is searched for in seconds), "tree" (for comparison), or "auto".
         bandwidth: how many steps "banded" remembers; the one with the least error by default.
         spread: how many partial sums "binned" keeps of each size; more are more accurate.
         largest: the largest entry of a step; larger ones are cut to it.

@@ -17,6 +17,7 @@ from defocus.privacy.budgets import Budget
 from defocus.privacy.events import DiscreteGaussian, DiscreteLaplace
 from defocus.privacy.wire import from_wire, to_wire
 from defocus.workloads.measurement import allowed_outside, normal_factor
+from defocus.workloads.streams.shaped import LONGEST_SHAPED, Shaped, shape_of
 from defocus.workloads.streams.strategies import (
     Factor,
     Floats,
@@ -73,7 +74,7 @@ class Design:
     """A strategy, the noise that each of its rows gets, and the participation that it was made for."""
 
     method: str
-    strategy: Factor | Tree
+    strategy: Factor | Shaped | Tree
     noise: Noise
     participation: Participation
     entries: int
@@ -82,16 +83,14 @@ class Design:
     def to_dict(self) -> dict[str, Any]:
         """The design with JSON types only. Nothing in it is secret."""
         strategy, unit = self.strategy, self.participation
-        built: dict[str, Any] = (
-            {"scale": strategy.scale}
-            if isinstance(strategy, Tree)
-            else {
-                "bits": list(strategy.bits),
-                "bandwidth": strategy.bandwidth,
-                "spread": strategy.spread,
-                "normalised": strategy.normalised,
-            }
-        )
+        built: dict[str, Any]
+        if isinstance(strategy, Tree):
+            built = {"scale": strategy.scale}
+        elif isinstance(strategy, Shaped):
+            built = {"bits": strategy.bits, "bandwidth": strategy.bandwidth, "shape": strategy.shape}
+        else:
+            built = {name: getattr(strategy, name) for name in ("bandwidth", "spread", "normalised")}
+            built["bits"] = list(strategy.bits)
         return {
             "method": self.method,
             "steps": strategy.steps,
@@ -107,9 +106,11 @@ class Design:
         """Read a design back, and refuse one whose noise does not cover its strategy."""
         times, separation, contribution, replace = kept["participation"]
         unit = Participation(int(times), int(separation), Fraction(contribution), bool(replace))
-        strategy: Factor | Tree
+        strategy: Factor | Shaped | Tree
         if "scale" in kept:
             strategy = Tree(int(kept["steps"]), scale=int(kept["scale"]))
+        elif "shape" in kept:
+            strategy = Shaped(int(kept["steps"]), **{name: kept[name] for name in ("bits", "bandwidth", "shape")})
         else:
             names = ("bandwidth", "spread", "normalised")
             strategy = Factor(int(kept["steps"]), bits=tuple(kept["bits"]), **{name: kept[name] for name in names})
@@ -148,11 +149,17 @@ def design(
         return Design(method, tree, scale, participation, entries, largest)
     if method == "banded" and bandwidth is None:
         bandwidth = best_bandwidth(steps, participation)
+        if participation.times > 1 and bandwidth <= participation.separation and steps <= LONGEST_SHAPED:
+            bandwidth = min(participation.separation, steps)  # columns of one unit do not overlap, so no more is better
+    apart = bandwidth is not None and bandwidth <= participation.separation
+    shape = shape_of(steps, bandwidth or 1) if participation.times > 1 and apart and steps <= LONGEST_SHAPED else None
     once = participation.times == 1 and method != "banded"
 
-    def made(bits: tuple[int, int]) -> Factor | Tree:
+    def made(bits: tuple[int, int]) -> Factor | Shaped | Tree:
         if method == "tree":
             return Tree(steps, scale=2 ** bits[0])
+        if shape is not None:
+            return Shaped(steps, bits=bits[0], bandwidth=bandwidth or 1, shape=shape)
         return Factor(
             steps,
             bits=bits if once else (bits[0], 0),

@@ -29,6 +29,7 @@ from defocus.noise.bits import source
 from defocus.privacy.html import html_facts
 from defocus.workloads.record_counts import entries
 from defocus.workloads.streams.design import Design, Errors
+from defocus.workloads.streams.shaped import Shaped
 from defocus.workloads.streams.state import Codes, StateFile, sealed
 from defocus.workloads.streams.strategies import Factor, Floats, Ints, Tree, merging
 
@@ -138,11 +139,11 @@ class Memory(Protocol):
 
 @final
 class FactorMemory:
-    """Groups of steps for a :class:`Factor`: their exact sums, and the sums of what the noisy rows say of them."""
+    """Groups of steps, or the steps of a shaped band: their exact sums, and the sums of what noisy rows say of them."""
 
     __slots__ = ("_estimate", "_exact", "_factor", "_first", "_m", "_total", "step")
 
-    def __init__(self, factor: Factor, width: int) -> None:
+    def __init__(self, factor: Factor | Shaped, width: int) -> None:
         room = factor.capacity
         self._factor = factor
         self._first = np.zeros(room, dtype=np.int64)
@@ -158,7 +159,7 @@ class FactorMemory:
         m, weight = self._m, factor.weight(t)
         self._first[m] = t
         self._exact[m] = weight * x
-        g = factor.coefficients(t - self._first[: m + 1])
+        g = factor.row(t, self._first[: m + 1])
         y = g @ self._exact[: m + 1] + noise(1)[0]
         # From here on post-processing: nothing below looks at x or at exact sums.
         self._estimate[m] = (y - g[:m].astype(np.float64) @ self._estimate[:m]) / float(g[m])

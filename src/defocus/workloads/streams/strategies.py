@@ -249,6 +249,10 @@ class Factor:
         """The integers g at these ages."""
         return coefficients(ages, self.bits[0])
 
+    def row(self, t: int, first: Ints) -> Ints:
+        """The integers of row t for groups that begin at these steps, before the weights of the steps."""
+        return self.coefficients(t - first)
+
     def weight(self, step: int) -> int:
         """The integer w of a step."""
         return int(self._weights[np.searchsorted(self._ends, step, side="right")])

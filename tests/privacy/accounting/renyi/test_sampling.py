@@ -327,3 +327,18 @@ def test_selecting_costs_at_least_the_release_itself(order: float) -> None:
     one = curve(Gaussian(3), orders, Adjacency.ADD_REMOVE)
     for event in (Selected(Gaussian(3), 0.5), SelectedPoisson(Gaussian(3), 10)):
         assert curve(event, orders, Adjacency.ADD_REMOVE) > one
+
+
+@pytest.mark.parametrize("eta", [1.2e-8, -3e-9, 1.5e-9, 6e-7, -0.5, 0, 1, 1e-3])
+@pytest.mark.parametrize(("gamma", "ratio", "order"), [(0.61, 84, 1.03), (0.1, 87, 1.0144), (0.73, 18.8, 1.045)])
+def test_few_runs_of_nearly_logarithmic_number_are_not_below_their_exact_sum(
+    eta: float, gamma: float, ratio: float, order: float
+) -> None:
+    """All runs together cost log E[M^K]/(α-1): a difference of nearly equal numbers, here with fifty digits."""
+    with mp.workdps(50):
+        g, e, above_one = mp.mpf(gamma), mp.mpf(eta), mp.mpf(order) - 1
+        left = 1 - (1 - g) * mp.exp(above_one * mp.mpf(order) / (2 * mp.mpf(ratio) ** 2))
+        mean = (left**-e - 1) / (g**-e - 1) if eta else mp.log(left) / mp.log(g)
+        exact = mp.log(mean) / above_one
+        found = at(Selected(Gaussian(ratio), gamma, eta), order)
+        assert exact <= mp.mpf(found) <= exact * (1 + mp.mpf("1e-9"))

@@ -232,18 +232,22 @@ def _all_runs(event: events.Selected, one: Floats, at: Floats) -> Floats:
     K is the same law for both neighbours, and given K, runs are independent, each with the moment M at most. With
     :math:`E[x^K] = ((1-(1-\gamma)x)^{-\eta}-1)/(\gamma^{-\eta}-1)`, and its limit
     :math:`\log(1-(1-\gamma)x)/\log\gamma` for :math:`\eta = 0`; infinite from :math:`x = 1/(1-\gamma)` on. That is
-    less than other bounds say where runs are few and far from each other.
+    less than other bounds say where runs are few and far from each other. More runs cost more, so γ is rounded down and
+    η up.
     """
     if event.eta > _MOST_SHAPE:
         return np.full_like(at, np.inf)
-    gamma, eta = below(event.gamma), float(event.eta)
+    gamma, eta = below(event.gamma), above(event.eta)
+    if gamma <= 0 or 0 < abs(eta) < _LITTLE:
+        return np.full_like(at, np.inf)
+    runs = -math.log(gamma)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        left = gamma - (1 - gamma) * np.expm1((at - 1) * one * PAD)  # 1 - (1 - γ)M
-        if gamma <= 0 or abs(eta) < _LITTLE:
-            mean = np.log(left) / math.log(gamma) if gamma > 0 and eta == 0 else np.full_like(at, np.inf)
-        else:
-            mean = (left**-eta - 1) / (gamma**-eta - 1)
-        found = np.log(mean) / (at - 1) * PAD + _ROUNDING
+        more = (1 - gamma) * np.expm1((at - 1) * one * PAD)
+        left = gamma - more  # 1 - (1 - γ)M, which is γe^-d
+        d = -np.log1p(-more / gamma)
+        # E[M^K] - 1 without a difference of nearly equal numbers.
+        rise = np.expm1(eta * d) / -math.expm1(-eta * runs) if eta else d / runs
+        found = np.log1p(rise) / (at - 1) * PAD + _ROUNDING
     return np.where((left > _LITTLE) & np.isfinite(found) & (found >= one), found, np.inf)
 
 
@@ -259,7 +263,8 @@ def _(event: events.SelectedPoisson, orders: Floats, adjacency: Adjacency) -> Fl
         one = curve(event.event, at, adjacency)
         slack = [np.min(delta_at(helpers, known, -math.log1p(-1 / order) * (1 - 1e-15))) for order in at.tolist()]
         exponent = math.log(mean) + (at - 1) * (one + mean * np.array(slack))
-        found: Floats = np.logaddexp(-below(event.mean), exponent) / (at - 1)
+        lost = _ROUNDING * ((1 + np.abs(exponent)) * np.exp(np.minimum(exponent, 0.0)) + mean)
+        found: Floats = (np.logaddexp(-below(event.mean), exponent) + lost) / (at - 1)
         # All runs together, of which the best is post-processing: E[M^K] = exp(mean (M - 1)).
         with np.errstate(over="ignore"):
             together = mean * np.expm1((at - 1) * one * PAD) / (at - 1) * PAD
