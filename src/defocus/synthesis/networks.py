@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from defocus.answers import Preview, export
-from defocus.errors import InvalidParameterError, Number, SourceError, positive
+from defocus.errors import InvalidParameterError, Number, positive
 from defocus.graphs import Network
 from defocus.graphs.data import build
 from defocus.graphs.inference import SyntheticGraph, synthetic_graph
@@ -19,6 +19,7 @@ from defocus.graphs.network import GraphQuery
 from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
 from defocus.synthesis.generator import seeded
+from defocus.synthesis.saving import saved
 
 __all__ = ["GraphGenerator", "GraphSynthesiser"]
 
@@ -142,15 +143,23 @@ class GraphGenerator:
     @classmethod
     def load(cls, path: str | Path) -> "GraphGenerator":
         """What :meth:`save` wrote."""
-        try:
-            held = json.loads(Path(path).read_text("utf-8"))
-            if held["format"] == _FORMAT:
-                labels = None if held["labels"] is None else tuple(map(str, held["labels"]))
-                mixing = None if held["mixing"] is None else np.asarray(held["mixing"], np.float64)
-                return cls(np.asarray(held["degrees"], np.float64), float(held["triangles"]), labels, mixing)
-        except (OSError, ValueError, KeyError, TypeError):
-            pass
-        raise SourceError(f"{str(path)!r:.120} does not hold a saved graph.", fix="give a file that save() wrote.")
+        return saved(path, _FORMAT, cls._read, "does not hold a saved graph")
+
+    @classmethod
+    def _read(cls, held: Any) -> "GraphGenerator":
+        labels = None if held["labels"] is None else tuple(map(str, held["labels"]))
+        mixing = None if held["mixing"] is None else np.asarray(held["mixing"], np.float64)
+        made = cls(np.asarray(held["degrees"], np.float64), float(held["triangles"]), labels, mixing)
+        groups = 0 if labels is None else len(set(labels))
+        if made.degrees.ndim != 1 or not len(made.degrees) or (labels is None) != (mixing is None):
+            raise ValueError("degrees, labels and groups do not fit together")
+        if labels is not None and (len(labels) != len(made.degrees) or np.shape(mixing) != (groups, groups)):
+            raise ValueError("degrees, labels and groups do not fit together")
+        most = len(made.degrees) ** 2 + 1e6  # noise may exceed what a graph has, but not by that
+        numbers = (made.degrees, np.array(made.triangles) / most, np.zeros(0) if mixing is None else mixing)
+        if not all((np.abs(own) <= most).all() for own in numbers):
+            raise ValueError("not a number, or more edges than there can be")
+        return made
 
 
 def _closed(
