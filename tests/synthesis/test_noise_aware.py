@@ -7,7 +7,8 @@ import pytest
 import defocus as dp
 from defocus.errors import InvalidParameterError
 from defocus.noise.testing import seeded
-from defocus.synthesis import combine
+from defocus.synthesis import Combined, combine
+from defocus.synthesis.inference import with_cells
 from defocus.synthesis.measurement import Fitted
 from defocus.synthesis.noise_aware import redrawn
 from defocus.synthesis.targets import Noisy
@@ -153,6 +154,14 @@ def test_values_that_heap_at_round_numbers_within_cells_are_not_told_to_be_sprea
     assert high[0] - low[0] < np.inf
     rare = made.infer(share_of(lambda rows: rows.gain == 7303), number=8, bits=seeded(3))
     assert rare.error.tolist() == [np.inf]
+
+
+def test_what_no_place_in_a_cell_changes_but_spreading_does_is_not_known() -> None:
+    """Single values that few spread ones hit: how unsure these are says nothing about how many have the value."""
+    made, nothing = Combined(np.array([0.001]), np.array([0.02]), np.array([7.0])), np.zeros(1)
+    hit = [nothing, np.array([0.002])]
+    assert with_cells(made, hit, [(nothing, nothing, nothing)] * 2).error.tolist() == [np.inf]
+    assert with_cells(made, [nothing, nothing], [(nothing, nothing, nothing)] * 2).error.tolist() == [0.02]
 
 
 @pytest.mark.slow
