@@ -1,8 +1,9 @@
 """The tables of the synthesis benchmark, as codes on public bins.
 
-``python -m benchmarks.synthesis_parts.tables DATA FOLDER`` writes ``ward``, ``adult``, ``adult_codes``, ``national``
-and ``texas`` as ``.npz`` files. DATA has ``adult/adult-discretised.csv`` (with its ``adult-domain.json``) and the NIST
-Diverse Community Excerpts ``acs/national2019.csv`` and ``acs/tx2019.csv``; the ward table is generated.
+``python -m benchmarks.synthesis_parts.tables DATA FOLDER`` writes ``ward``, ``wide``, ``adult``, ``adult_codes``,
+``national`` and ``texas`` as ``.npz`` files. DATA has ``adult/adult-discretised.csv`` (with its ``adult-domain.json``)
+and the NIST Diverse Community Excerpts ``acs/national2019.csv`` and ``acs/tx2019.csv``; the ward table and the wide one
+are generated.
 """
 
 import csv
@@ -76,6 +77,20 @@ def ward(rows: int = 50_000) -> dict[str, Any]:
     return table | {"codes": table["codes"][:40_000], "test": table["codes"][40_000:]}
 
 
+def wide(rows: int = 40_000, columns: int = 40) -> dict[str, Any]:
+    """Forty columns of 2 to 20 codes that depend on six hidden numbers, a few of which each column knows."""
+    random = np.random.default_rng(20240608)
+    hidden = random.normal(size=(rows, 6))
+    made = []
+    for place in range(columns):
+        size = (2, 3, 5, 8, 12, 20)[place % 6]
+        known = random.normal(size=6) * (random.random(6) < 0.5)
+        level = hidden @ known + random.normal(size=rows)
+        cuts = np.quantile(level, np.sort(random.random(size - 1)))
+        made.append((np.searchsorted(cuts, level), size, size > 5, False))
+    return coded(made)
+
+
 def adult(home: Path, *, fine: bool) -> dict[str, Any]:
     """Adult: all codes, or numbers on a public grid of about 20 cells."""
     sizes: dict[str, int] = json.loads((home / "adult-domain.json").read_text("utf-8"))
@@ -146,6 +161,7 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     made = {
         "ward": ward(),
+        "wide": wide(),
         "adult": adult(data / "adult", fine=False),
         "adult_codes": adult(data / "adult", fine=True),
         "national": excerpt(data / "acs" / "national2019.csv"),

@@ -208,3 +208,14 @@ def test_a_code_that_hardly_anybody_has_is_not_made_up() -> None:
     made = fitted(wanted, counting(records, (3, 4)), seeded(8), np.random.default_rng(8))
     assert made.within[1][3] == 0  # the code for missing, which nobody has
     assert measurement.pairs_of(2) == [(0, 1)]
+
+
+def test_records_have_little_chance_in_pairs_and_triples_that_were_not_measured() -> None:
+    """Independent columns: each of 64 cells of a triple holds 100 records, which chance alone would move by 10."""
+    field = MarkovField([4, 4, 4], 6400, np.random.default_rng(1))
+    field.hold_margins([np.full(4, 1600.0)] * 3)
+    field.fit(1)
+    field.settle(8)
+    assert counted(field.records, (0, 1), [4, 4, 4]).std() < 4
+    assert counted(field.records, (0, 1, 2), [4, 4, 4]).std() < 5
+    assert counted(field.records, (0,), [4, 4, 4]).std() < 4

@@ -7,7 +7,8 @@ import pytest
 import defocus as dp
 from defocus.errors import InvalidParameterError
 from defocus.noise.testing import seeded
-from defocus.synthesis import combine
+from defocus.synthesis import Combined, combine
+from defocus.synthesis.inference import with_cells
 from defocus.synthesis.measurement import Fitted
 from defocus.synthesis.noise_aware import redrawn
 from defocus.synthesis.targets import Noisy
@@ -138,6 +139,44 @@ def test_single_values_and_edges_within_a_cell_are_not_answered_as_if_they_were_
     assert 0.04 < unsure < 0.2
     _, sure = found(lambda rows: rows.gain < 50_000)
     assert sure < unsure  # the value that is not known is on one side in any case
+
+
+@pytest.mark.slow
+def test_values_that_heap_at_round_numbers_within_cells_are_not_told_to_be_spread(tmp_path: Any) -> None:
+    """Nine of ten tell a multiple of ten: in cells of 195 numbers that is not seen, and evenly spread ones say .1."""
+    rng = np.random.default_rng(5)
+    gain = rng.integers(0, 9_999, 3000) * 10 + np.where(rng.random(3000) < 0.9, 0, rng.integers(1, 10, 3000))
+    how = {"unit": dp.rows(), "budget": dp.Budget(9, 1e-4), "ledger": tmp_path / "a", "name": "v"}
+    with dp.open(pa.table({"gain": gain}), columns={"gain": (0, 99_999)}, **how) as table:
+        made = table.synthesise(epsilon=2, delta=1e-6, bits=seeded(1))
+    low, high = made.infer(share_of(lambda rows: rows.gain % 10 == 0), number=8, bits=seeded(3)).interval(0.95)
+    assert low[0] < 0.9 < high[0]
+    assert high[0] - low[0] < np.inf
+    rare = made.infer(share_of(lambda rows: rows.gain == 7303), number=8, bits=seeded(3))
+    assert rare.error.tolist() == [np.inf]
+
+
+def test_what_no_place_in_a_cell_changes_but_spreading_does_is_not_known() -> None:
+    """Single values that few spread ones hit: how unsure these are says nothing about how many have the value."""
+    made, nothing = Combined(np.array([0.001]), np.array([0.02]), np.array([7.0])), np.zeros(1)
+    hit = [nothing, np.array([0.002])]
+    assert with_cells(made, hit, [(nothing, nothing, nothing)] * 2).error.tolist() == [np.inf]
+    assert with_cells(made, [nothing, nothing], [(nothing, nothing, nothing)] * 2).error.tolist() == [0.02]
+
+
+@pytest.mark.slow
+def test_a_popular_value_that_is_declared_is_kept_and_has_an_interval(tmp_path: Any) -> None:
+    rng = np.random.default_rng(5)
+    gain = np.where(rng.random(3000) < 0.1, 7298, rng.integers(0, 99_999, 3000))
+    how = {"unit": dp.rows(), "budget": dp.Budget(9, 1e-4), "ledger": tmp_path / "a", "name": "v"}
+    with dp.open(pa.table({"gain": gain}), columns={"gain": (0, 99_999)}, **how) as table:
+        facts = {"gain": (0, 99_999, 1, [7298])}
+        made = table.synthesise(epsilon=2, delta=1e-6, columns=facts, bits=seeded(1))
+    rows = made.sample(bits=seeded(2)).to_pandas()
+    assert 0.07 < (rows.gain == 7298).mean() < 0.13
+    found = made.infer(share_of(lambda rows: rows.gain == 7298), number=8, bits=seeded(3))
+    low, high = found.interval(0.99)
+    assert 0.03 < low[0] < 0.1 < high[0] < 0.2
 
 
 @pytest.mark.slow

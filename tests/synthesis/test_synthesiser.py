@@ -356,3 +356,38 @@ def test_values_are_not_found_where_rows_do_not_say_whose_they_are(tmp_path: Pat
             Synthesiser(table, columns={"t": None}).fit(epsilon=1, delta=1e-6)
         assert "declare the values" in caught.value.fix
         assert not any(table.ledger.spent())
+
+
+ODD: list[dict[str, Any]] = [
+    {"age": 2**62, "pay": float("inf"), "ward": "Z", "city": "Ur", "day": date(1, 1, 1), "sick": None},
+    {"age": -(2**63), "pay": float("nan"), "ward": "", "city": "\x01'\"", "day": date(9999, 12, 31), "sick": True},
+    {"age": None, "pay": None, "ward": None, "city": None, "day": None, "sick": None},
+    {"age": 5, "pay": -1e308, "ward": "other", "city": "y" * 50_000, "day": date(2020, 1, 1), "sick": False},
+]
+
+
+def test_one_more_person_whoever_it_is_changes_nothing_but_noisy_counts(tmp_path: Path) -> None:
+    """Schema, codes, rules, charge and file of a table with one odd row more are those without it."""
+    rng, n = np.random.default_rng(0), 600
+    kinds = [pa.int64(), pa.float64(), pa.string(), pa.string(), pa.date32(), pa.bool_()]
+    schema = pa.schema(list(zip(ODD[0], kinds, strict=True)))
+    columns = [rng.integers(18, 90, n), rng.exponential(99, n), rng.choice(["A", "B"], n), ["Rome"] * n]
+    rows = [pa.array(own) for own in (*columns, [date(2020, 1, 1)] * n, rng.random(n) < 0.3)]
+    plain = pa.Table.from_arrays(rows, schema=schema)
+    spans = {"age": (0, 99), "pay": (0, 1000), "day": (date(2019, 1, 1), date(2022, 1, 1))}
+    facts = {**spans, "ward": ["A", "B"], "city": None}
+
+    def told(data: pa.Table, where: str) -> Any:
+        (tmp_path / where).mkdir()
+        with opened(tmp_path / where, data) as table:
+            asked: dict[str, Any] = {"columns": facts, "predict": "sick", "constraints": ["age > 9 OR NOT sick"]}
+            made = synthesise(table, epsilon=1, delta=1e-6, bits=seeded(4), **asked)
+            kinds = [entry.kind for entry in table.ledger.entries()]
+        written = made.to_json()
+        shown = {name: written[name] for name in ("question", "order", "rules", "constraints", "domains", "together")}
+        assert made.receipt is not None
+        return made.sample(5).schema, shown, sorted(written), made.receipt.event, kinds
+
+    known = told(plain, "plain")
+    for place, odd in enumerate(ODD):
+        assert told(pa.concat_tables([plain, pa.Table.from_pylist([odd], schema=schema)]), str(place)) == known

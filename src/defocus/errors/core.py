@@ -227,10 +227,16 @@ class QualityNotReachedError(DefocusError):
     ``generator`` holds them: they are paid for and may be used.
     """
 
-    def __init__(self, generator: Any, *, charge: int, distance: float, wanted: float) -> None:
+    def __init__(
+        self, generator: Any, *, charge: int, wanted: float, distance: float | None = None, auc: float | None = None
+    ) -> None:
+        said = (
+            f"pairs of columns are off by {distance:.4f} on average, and at most {wanted:.4f} was asked for"
+            if distance is not None
+            else f"the area under the curve of the prediction is {auc:.4f}, and at least {wanted:.4f} was asked for"
+        )
         super().__init__(
-            f"The synthetic data were charged (entry {charge}) and made, but pairs of columns are off by"
-            f" {distance:.4f} on average, and at most {wanted:.4f} was asked for.",
+            f"The synthetic data were charged (entry {charge}) and made, but {said}.",
             fix="spend more, leave columns out with only=[…], or use the `generator` attribute of this error, which is"
             " paid for.",
         )

@@ -6,6 +6,7 @@ comes back is at most one number for each cell of the block, however many rows t
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import final
 
 import numpy as np
@@ -13,8 +14,9 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 from defocus.engines.engine import integers
-from defocus.engines.syntax import column, named, sub
-from defocus.synthesis.domains import Domain
+from defocus.engines.syntax import BIGINT, column, named, sub, typed
+from defocus.synthesis.domains import Domain, halved
+from defocus.synthesis.prediction import CLASSES, Scores
 from defocus.tables.contribution import Bound
 from defocus.tables.keys import EVERYTHING
 from defocus.tables.rows import Rows, join_public
@@ -66,6 +68,30 @@ class Counter:
         counts[places] = integers(table["s"])
         return counts
 
+    def by_class(self, scores: Scores, bins: Bins) -> NDArray[np.int64]:
+        """The weight of rows in each class of score, by the code of what is predicted."""
+        counts = np.zeros((CLASSES, self.domains[scores.target].size), np.int64)
+        table = self.rows.engine.run(self.class_statement(scores, bins))
+        counts[integers(table["c"]), integers(table["b"])] = integers(table["s"])
+        return counts
+
+    def class_statement(self, scores: Scores, bins: Bins) -> exp.Select:
+        """The statement that counts rows by class of score: each row's weights are added up, and compared with cuts."""
+        groups = Groups(self.rows, (), EVERYTHING, None, self.bound)
+        parts = [self._bin(i, own[bins[i]].tolist()) for i, own in enumerate(scores.weights) if i != scores.target]
+        score = reduce(lambda one, other: exp.Add(this=one, expression=other), map(_inside, parts))
+        keys = {"t": score, "b": self._bin(scores.target, range(self.domains[scores.target].size))}
+        weighted = groups.weighted(keys, self.grid, self.chance)
+        below = [exp.LT(this=column("t"), expression=exp.Literal.number(cut)) for cut in scores.cuts]
+        classes = halved(below, [exp.Literal.number(place) for place in range(CLASSES)])
+        known = exp.select(named(classes, "c"), column("b"), column("w")).from_(sub(weighted, "q"), copy=False)
+        total = exp.Coalesce(this=exp.Sum(this=column("w")), expressions=[exp.Literal.number(0)])
+        return (
+            exp.select(column("c"), column("b"), named(total, "s"))
+            .from_(sub(known, "p"), copy=False)
+            .group_by(column("c"), column("b"), copy=False)
+        )
+
     def statement(self, block: Sequence[int], bins: Bins) -> exp.Select:
         """The statement that counts one block of columns."""
         groups = Groups(self.rows, (), EVERYTHING, None, self.bound)
@@ -84,6 +110,10 @@ class Counter:
         if place in self.joined:
             return domain.looked_up(value, column(self.joined[place]), bins)
         return domain.binned(value, bins)
+
+
+def _inside(part: exp.Expression) -> exp.Expression:
+    return exp.Paren(this=typed(part, BIGINT))
 
 
 def counter_of(rows: Rows, domains: Sequence[Domain], *, bound: Bound | None, grid: int, chance: RowSampler) -> Counter:

@@ -21,13 +21,31 @@ from defocus.engines.schema import ARROW, Column, Kind, Value, retyped
 from defocus.engines.syntax import BIGINT, decimal, typed, whole
 from defocus.errors import InvalidParameterError, NotDeclaredError, WrongKindError, finite
 
-__all__ = ["OTHER", "Domain", "domain_of"]
+__all__ = ["OTHER", "Domain", "domain_of", "halved"]
 
 OTHER = "other"
 """What stands for values that were not found."""
 _CELLS = 512
 """Into how many cells a range is divided at most; neighbours are merged later, where few records are."""
 _MOST_VALUES = 1 << 17
+_MOST_POPULAR = 100
+_DECIMAL = tuple(lead * 10.0**power for power in range(15, -13, -1) for lead in (5, 1))
+_UNITS = {
+    Kind.NUMBER: _DECIMAL,
+    Kind.INTEGER: _DECIMAL,
+    Kind.DATE: (365.25, 30.4375, 7.0),
+    Kind.TIMESTAMP: (86400.0, 3600.0, 900.0, 60.0),
+}
+"""Multiples of these are round, the first ones most; for dates about the first of a year, of a month, and weeks."""
+_FARTHEST = {
+    Kind.NUMBER: 1e308,
+    Kind.INTEGER: 2.0**63,
+    Kind.DATE: 2.0**31 - 1,
+    Kind.TIMESTAMP: 2.0**43,
+    Kind.TEXT: 0.0,
+    Kind.BOOLEAN: 0.0,
+}
+"""So far from zero may the ends of cells be."""
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  # moments have no zone here
 
 
@@ -99,7 +117,7 @@ class Domain:
                 )
                 for start in starts
             ]
-            return case.else_(_halved(below, names), copy=False)
+            return case.else_(halved(below, names), copy=False)
         for place, known in enumerate(self.values):
             case = case.when(exp.EQ(this=value.copy(), expression=_constant(known)), _literal(bins[place]), copy=False)
         return case.else_(_literal(bins[self._unknown]), copy=False)
@@ -119,7 +137,7 @@ class Domain:
         names = [_literal(name) if flat else _moved(code, name - start) for start, name, flat in runs]
         case = exp.case().when(value.copy().is_(exp.null()), _literal(bins[self.missing]), copy=False)
         case = case.when(code.copy().is_(exp.null()), _literal(bins[self._unknown]), copy=False)
-        return case.else_(_halved(below, names), copy=False)
+        return case.else_(halved(below, names), copy=False)
 
     @property
     def _unknown(self) -> int:
@@ -143,6 +161,27 @@ class Domain:
             numbers = first + self.step * np.minimum(places, np.ceil((high - first) / self.step - 1e-9) - 1)
             numbers = np.round(numbers, max(0, 3 - math.floor(math.log10(self.step))))
         return self._typed(np.clip(numbers, ends[0], ends[-1]), gone)
+
+    def roundest(self) -> NDArray[np.float64]:
+        """For each cell the place, from 0 to 1, of its roundest value: where people heap who report about.
+
+        >>> gain = domain_of(Column("gain", Kind.INTEGER), (0, 99_999), told=True)
+        >>> gain.decode(np.array([40]), gain.roundest()[[40]]).to_pylist()
+        [7700]
+        """
+        low, high = np.array(self.edges[:-1]), np.array(self.edges[1:])
+        first, last = (low + self.step / 2, high - self.step / 2) if self.step else (low, high)
+        found, left = first.copy(), high > low
+        beside = np.append(False, ~left[:-1])  # the lower end is another cell, in which values pile up
+        for unit in _UNITS[self.kind]:
+            slack = 1e-9 * (high - low)
+            own = np.ceil((first - slack) / unit) * unit
+            own = np.where(beside & (own <= low + slack), own + unit, own)
+            hit = left & (own >= first - slack) & (own <= last + (slack if self.step else -slack))
+            found[hit] = own[hit]
+            left = left & ~hit
+        places = np.divide(found - low, high - low, out=np.full(len(low), 0.5), where=high > low)
+        return np.append(places, 0.5)
 
     def _typed(self, numbers: NDArray[np.float64], gone: NDArray[np.bool_]) -> pa.Array:
         if self.kind is Kind.NUMBER:
@@ -185,14 +224,26 @@ class Domain:
             kind, lambda value: value
         )
         values, edges = tuple(read(value) for value in written["values"]), tuple(map(float, written["edges"]))
-        return cls(str(written["name"]), kind, values, edges, written["step"], bool(written["other"]))
+        step, name = (None if written["step"] is None else float(written["step"])), written["name"]
+        pa.array(values, ARROW[kind])  # refused, where they are of another kind
+        ends = np.array([*edges, 0.0])
+        if not isinstance(name, str) or not np.isfinite(ends).all() or np.abs(ends).max() > _FARTHEST[kind]:
+            raise ValueError("a column is not known")
+        if (
+            (edges and (len(edges) < 2 or values))
+            or (np.diff(edges) < 0).any()
+            or not 0 < (1.0 if step is None else step) < math.inf
+        ):
+            raise ValueError("cells do not follow each other")
+        return cls(name, kind, values, edges, step, written["other"] is True)
 
 
 def domain_of(column: Column, fact: Any, *, told: bool) -> Domain:
     """The domain of a column by what its owner declared, or by a ``fact`` that was ``told`` for this synthesis.
 
-    A fact is a list of values, bounds ``(low, high)``, bounds with the step between values ``(low, high, step)``, or
-    None to find the values of a text privately.
+    A fact is a list of values, bounds ``(low, high)``, bounds with the step between values ``(low, high, step)``, the
+    same with values that are known to be frequent ``(low, high, step, values)``, or None to find the values of a text
+    privately.
 
     >>> domain_of(Column("age", Kind.INTEGER), (0, 3), told=True).edges
     (-0.5, 0.5, 1.5, 2.5, 3.5)
@@ -237,11 +288,11 @@ def _undeclared(name: str, kind: Kind) -> NotDeclaredError:
 
 
 def _cells(name: str, kind: Kind, fact: tuple[Any, ...]) -> Domain:
-    if len(fact) not in {2, 3} or kind in {Kind.TEXT, Kind.BOOLEAN, Kind.OTHER}:
+    if len(fact) not in {2, 3, 4} or kind in {Kind.TEXT, Kind.BOOLEAN, Kind.OTHER}:
         raise InvalidParameterError(
             f"What was declared about the {kind} column {name!r:.60} is not understood.",
-            fix="give (low, high) or (low, high, step) for numbers, days and moments, and a list of values otherwise"
-            f"{retyped(name, kind)}.",
+            fix="give (low, high), (low, high, step) or (low, high, step, popular values) for numbers, days and"
+            f" moments, and a list of values otherwise{retyped(name, kind)}.",
         )
     low, high = (_number(name, kind, end) for end in fact[:2])
     if not low < high:
@@ -249,14 +300,15 @@ def _cells(name: str, kind: Kind, fact: tuple[Any, ...]) -> Domain:
             f"The bounds of {name!r:.60} do not rise.", fix="declare (low, high) with low below high."
         )
     step = 1.0 if kind is not Kind.NUMBER else None
-    if len(fact) == 3:
+    if len(fact) > 2 and fact[2] is not None:
         step = float(finite(f"the step of {name}", fact[2]))
         if not 0 < step <= high - low or (kind is not Kind.NUMBER and step != int(step)):
             raise InvalidParameterError(
                 f"The step of {name!r:.60} is not between 0 and the width of its bounds.",
                 fix="give the distance of neighbouring values, for example 0.1.",
             )
-    spikes = (low, high, *((0.0,) if kind.numeric and low < 0 < high else ()))
+    popular = _popular(name, kind, (low, high, step), fact[3]) if len(fact) == 4 else []
+    spikes = (low, high, *((0.0,) if kind.numeric and low < 0 < high else ()), *popular)
     if step is None:
         return Domain(name, kind, edges=_with_spikes(np.linspace(low, high, _CELLS + 1).tolist(), spikes, None))
     number = round((high - low) / step) + 1
@@ -264,8 +316,28 @@ def _cells(name: str, kind: Kind, fact: tuple[Any, ...]) -> Domain:
     places = [number * cell // cells for cell in range(cells + 1)]
     edges = tuple(low - step / 2 + step * place for place in places)
     if cells < number:  # only whole steps, so that no cell is without a value
-        edges = _with_spikes(edges, [spike for spike in spikes if (spike - low) % step == 0], step)
+        edges = _with_spikes(
+            edges, [spike for spike in spikes if abs(math.remainder(spike - low, step)) <= 1e-9 * step], step
+        )
     return Domain(name, kind, edges=edges, step=step)
+
+
+def _popular(name: str, kind: Kind, range_: tuple[float, float, float | None], said: Any) -> list[float]:
+    """Values that are known to be frequent: each has a cell of its own."""
+    low, high, step = range_
+    if isinstance(said, str) or not isinstance(said, Sequence) or len(said) > _MOST_POPULAR:
+        raise InvalidParameterError(
+            f"The popular values of {name!r:.60} are no list of at most {_MOST_POPULAR} values.",
+            fix="give a list that is public knowledge: (0, 99_999, 1, [5000, 7298]).",
+        )
+    found = [_number(name, kind, value) for value in said]
+    for value in found:
+        if not low <= value <= high or (step is not None and abs(math.remainder(value - low, step)) > 1e-9 * step):
+            raise InvalidParameterError(
+                f"A popular value of {name!r:.60} is not one of the values that its bounds and step allow.",
+                fix="name values within the bounds, a whole number of steps above the lower one.",
+            )
+    return found
 
 
 def _number(name: str, kind: Kind, end: Any) -> float:
@@ -321,13 +393,13 @@ def _runs(bins: Sequence[int]) -> list[tuple[int, int, bool]]:
     return runs
 
 
-def _halved(below: Sequence[exp.Expression], names: Sequence[exp.Expression]) -> exp.Expression:
+def halved(below: Sequence[exp.Expression], names: Sequence[exp.Expression]) -> exp.Expression:
     """The name of the cell that a value is in, by whether it is below each inner edge: few comparisons for each row."""
     if not below:
         return names[0]
     middle = len(below) // 2
-    left = _halved(below[:middle], names[: middle + 1])
-    right = _halved(below[middle + 1 :], names[middle + 1 :])
+    left = halved(below[:middle], names[: middle + 1])
+    right = halved(below[middle + 1 :], names[middle + 1 :])
     return exp.case().when(below[middle].copy(), left, copy=False).else_(right, copy=False)
 
 

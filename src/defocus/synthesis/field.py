@@ -4,13 +4,15 @@ Records are the model. A *table* is a set of two or three columns with a target 
 every cell of every record and draws it anew from its conditional law given the rest of the record: a product of rows of
 the tables' potentials. After each sweep the potentials take a damped step of proportional fitting towards the targets.
 The last sweeps also weigh :math:`e^{-\beta/2\,\|counts - target\|^2}`, which moves records from cells that hold too
-many to cells that hold too few, so that hardly any sampling noise is left in the counts that were measured.
+many to cells that hold too few, so that hardly any sampling noise is left in the counts that were measured. Pairs and
+triples that were not measured have targets there as well: what the model has in the mean of several sweeps.
 
 No junction tree is built, so tables may form any graph. Everything here is post-processing of released numbers.
 
 Reference: Besag (1974) for the conditional laws; Tieleman (2008) for persistent chains.
 """
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
@@ -224,10 +226,52 @@ class MarkovField:
 
     def settle(self, sweeps: int) -> None:
         """Move records until the counts are the targets, as nearly as whole numbers can be."""
+        for columns, target in self._expected(self._crowded()).items():
+            self.hold(columns, target)
         excess = self._excess()
         for sweep in range(sweeps):
             pull = _SOFT * (_HARD / _SOFT) ** (sweep / max(1, sweeps - 1))
             self._swept(self._potentials(), pull=pull, excess=excess)
+
+    def _crowded(self) -> list[tuple[int, ...]]:
+        """Pairs and triples without a target that have enough records for each cell, dependent columns first."""
+        sizes, places = self.sizes.tolist(), range(len(self.sizes))
+        ways = (2, 3) if self.number < 2 * _CHAINS else (2,)  # of very many records, chance moves triples little
+
+        def cells(columns: tuple[int, ...]) -> int:
+            return math.prod(sizes[i] for i in columns)
+
+        def measured(columns: tuple[int, ...]) -> int:
+            return sum(pair in self.targets for pair in itertools.combinations(columns, 2))
+
+        found = [own for way in ways for own in itertools.combinations(places, way) if own not in self.targets]
+        found = [own for own in found if _CROWD * cells(own) <= self.number]
+        near, kept = [0] * len(sizes), []
+        for own in sorted(found, key=lambda own: (len(own), -measured(own), cells(own))):
+            if len(own) == 2 or max(near[i] for i in own) < _NEAR:
+                kept.append(own)
+                for i in own:
+                    near[i] += len(own) == 3
+        return kept
+
+    def _expected(self, sets: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], Floats]:
+        """The counts of sets of columns as the model has them in the mean, scaled to the targets of their parts."""
+        sizes, found = self.sizes.tolist(), {columns: np.zeros([self.sizes[i] for i in columns]) for columns in sets}
+        number = _CHAINS if self.number >= 2 * _CHAINS else self.number
+        for _ in range(_MEAN if sets else 0):
+            self._swept(self._potentials(), pull=0.0, number=number)
+            for columns in sets:
+                found[columns] += counted(self.records[:number], columns, sizes) * (self.number / number / _MEAN)
+        known: dict[tuple[int, ...], Floats] = {(i,): margin for i, margin in enumerate(self.margins)}
+        known |= self.targets
+        for columns in sets:
+            for part in itertools.combinations(range(len(columns)), len(columns) - 1):
+                away = tuple(set(range(len(columns))) - set(part))
+                target = known.get(tuple(columns[place] for place in part))
+                if target is not None:
+                    scale = target / np.maximum(found[columns].sum(axis=away), 1e-9)
+                    found[columns] *= np.expand_dims(scale, away)
+        return found
 
     def drawn(self, times: int, sweeps: int) -> Codes:
         """Records from the law of the potentials, so many times as many; after these sweeps they are apart again."""
@@ -300,6 +344,8 @@ _FIRST, _LAST = 0.5, 0.05
 _SOFT, _HARD = 0.02, 0.3
 """How strongly counts are drawn to their targets, at first and in the end."""
 _FEW = 8.0
+_CROWD, _NEAR, _MEAN = 8, 36, 12
+"""So many records for each cell, triples for each column, and sweeps let what was not measured have a target."""
 _CHAINS, _EARLY = 1 << 16, 0.75
 """So many of twice as many records are swept in this part of the sweeps."""
 

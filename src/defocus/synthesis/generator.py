@@ -1,15 +1,13 @@
 """A fitted generator of synthetic rows: what was released, and rows drawn from it, as many as are wanted."""
 
-import base64
 import json
 import math
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
-from typing import Any, TypeVar, final
+from typing import Any, final
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +19,7 @@ from defocus.answers.page import document
 from defocus.engines.schema import ARROW, Column, Schema
 from defocus.engines.sources import source
 from defocus.engines.syntax import column
-from defocus.errors import InvalidParameterError, SourceError, count, whole
+from defocus.errors import InvalidParameterError, count, whole
 from defocus.ledger import Receipt
 from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
@@ -32,15 +30,14 @@ from defocus.synthesis.field import quota
 from defocus.synthesis.inference import ENDS, Analysis, analysed, with_cells, with_facts
 from defocus.synthesis.measurement import Fitted, pairs_of
 from defocus.synthesis.noise_aware import Combined, combine, redrawn
+from defocus.synthesis.prediction import Prediction
+from defocus.synthesis.saving import check_fit, packed, saved, unpacked
 from defocus.synthesis.targets import Noisy
 from defocus.tables.rows import Rows
 
-__all__ = ["HOLDS", "Generator", "codes_within", "conditioned", "loaded", "seeded"]
+__all__ = ["HOLDS", "Generator", "codes_within", "conditioned", "seeded"]
 
-_Loaded = TypeVar("_Loaded")
 _FORMAT = "defocus synthetic data 1"
-_LARGEST = 2**30
-"""The most bytes of one array of a saved generator."""
 _TRIES = 20
 _MOVED, _SHUFFLES = 5, 3
 """So many tables are analysed with values moved within their cells, and with columns made independent."""
@@ -102,7 +99,10 @@ class Generator:
     def _sampled(
         self, n: int | None, where: str | None, random: np.random.Generator, place: float | None = None
     ) -> pa.Table:
-        """Synthetic rows; with a ``place`` from 0 to 1, all values are there in their cells, and not spread evenly."""
+        """Synthetic rows; with a ``place`` from 0 to 1, all values are there in their cells, and not spread evenly.
+
+        NaN stands for the place of the roundest value of each cell.
+        """
         records = self.fitted.records
         number = len(records) if n is None else whole("n", n, at_least=0)
         with conditioned(self._schema, self.computed, self.constraints, where) as (schema, checked):
@@ -151,7 +151,7 @@ class Generator:
             bits: where randomness comes from.
         """
         chance, found = bits_of(bits), []
-        ends: list[tuple[Any, Any]] = []
+        ends: list[tuple[Any, ...]] = []
         for fitted in redrawn(self.fitted, count("number", number), seeded(chance), together=self.together):
             one, seed = replace(self, fitted=fitted), chance.integer(128)
 
@@ -160,8 +160,7 @@ class Generator:
 
             found.append(at(None))
             if len(ends) < _MOVED and any(domain.wide for domain in self.domains):
-                low, high = (at(place)[0] for place in ENDS)
-                ends.append((low, high))
+                ends.append(tuple(at(place)[0] for place in ENDS))
         made = combine([own[0] for own in found], [own[1] for own in found])
         if ends:
             made = with_cells(made, [own[0] for own in found[: len(ends)]], ends)
@@ -210,6 +209,11 @@ class Generator:
         """The standard error of :attr:`distance` by noise."""
         return float(self.fitted.distances.sigma / np.sqrt(len(self.fitted.distances.counts)))
 
+    @property
+    def prediction(self) -> Prediction | None:
+        """How well a model trained on these rows predicts a column of private ones, where ``predict=`` asked for it."""
+        return self.fitted.prediction
+
     def explain(self, *, html: bool = False) -> str:
         """What was measured, how good the rows are, what is protected, and what it cost."""
         measured = len(self.fitted.tables)
@@ -225,6 +229,7 @@ class Generator:
                 f"mean total variation distance of pairs: {brief(self.distance)} ± {brief(self.distance_error)}",
                 "by bins, measured with budget that was held back",
                 *self._coarse(),
+                *self._predicted(),
             ],
             "held": [*self.constraints, *(f"{name} is {text}" for name, text in self.computed.items())],
             "rules": self.rules,
@@ -242,6 +247,17 @@ class Generator:
             share = counts[largest] / max(counts.sum(), 1e-9)
             if cells[largest] > 1 and share > 0.5:
                 yield f"{domain.name} has {len(cells)} bins, and about {share:.0%} of records in one of them"
+
+    def _predicted(self) -> Iterator[str]:
+        found = self.prediction
+        if found is not None:
+            sure = (
+                f"{brief(found.auc)} ± {brief(found.error)}" if math.isfinite(found.error) else "unknown: too few rows"
+            )
+            yield (
+                f"{found.column} as predicted by a logistic model of synthetic rows: area under the curve {sure} on"
+                f" private rows, {brief(found.synthetic)} on synthetic ones"
+            )
 
     def report(self, path: str | Path, *, title: str = "Synthetic data") -> Path:
         """Write one HTML file: quality by pairs and columns, what was measured, and what it cost."""
@@ -270,7 +286,7 @@ class Generator:
     @classmethod
     def load(cls, path: str | Path) -> "Generator":
         """What :meth:`save` wrote."""
-        return loaded(path, _FORMAT, cls.from_json, otherwise="is not a saved generator of this version")
+        return saved(path, _FORMAT, cls.from_json, "is not a saved generator of this version")
 
     def to_json(self) -> dict[str, Any]:
         """Everything but the receipt, with JSON types only."""
@@ -283,15 +299,16 @@ class Generator:
             "constraints": list(self.constraints),
             "computed": dict(self.computed),
             "domains": [domain.to_json() for domain in self.domains],
-            "records": _packed(fitted.records.astype(np.int32)),
-            "bins": [_packed(own.astype(np.int32)) for own in fitted.bins],
-            "within": [_packed(own) for own in fitted.within],
-            "margins": [[_packed(own.counts), own.sigma] for own in fitted.margins],
-            "tables": [[list(columns), _packed(own.counts), own.sigma] for columns, own in fitted.tables.items()],
+            "records": packed(fitted.records.astype(np.int32)),
+            "bins": [packed(own.astype(np.int32)) for own in fitted.bins],
+            "within": [packed(own) for own in fitted.within],
+            "margins": [[packed(own.counts), own.sigma] for own in fitted.margins],
+            "tables": [[list(columns), packed(own.counts), own.sigma] for columns, own in fitted.tables.items()],
             "total": fitted.total,
             "together": self.together,
-            "distances": [_packed(fitted.distances.counts), fitted.distances.sigma],
+            "distances": [packed(fitted.distances.counts), fitted.distances.sigma],
             "checked": [list(own) for own in fitted.checked],
+            **({} if fitted.prediction is None else {"prediction": fitted.prediction.to_json()}),
         }
 
     @classmethod
@@ -299,26 +316,27 @@ class Generator:
         """The generator that :meth:`to_json` wrote."""
 
         def noisy(counts: Mapping[str, Any], sigma: float) -> Noisy:
-            return Noisy(_unpacked(counts), float(sigma))
+            return Noisy(unpacked(counts), float(sigma))
 
-        records = _unpacked(written["records"], np.int32)
+        records = unpacked(written["records"], np.int32)
         domains = tuple(map(Domain.from_json, written["domains"]))
-        bins = tuple(_unpacked(own, np.int32).astype(np.int64) for own in written["bins"])
-        sizes = [int(own.max()) for own in bins]
-        if records.shape[1] != len(domains) or (len(records) and (records.max(axis=0) > sizes).any()):
-            raise ValueError("records do not fit the columns")
+        bins = tuple(unpacked(own, np.int32).astype(np.int64) for own in written["bins"])
         fitted = Fitted(
             records,
             bins,
-            tuple(_unpacked(own) for own in written["within"]),
+            tuple(unpacked(own) for own in written["within"]),
             tuple(noisy(*own) for own in written["margins"]),
             {tuple(map(int, columns)): noisy(*own) for columns, *own in written["tables"]},
             float(written["total"]),
             noisy(*written["distances"]),
             tuple(tuple(map(int, own)) for own in written["checked"]),
+            Prediction.from_json(written.get("prediction")),
         )
         order, rules, constraints = (tuple(map(str, written[name])) for name in ("order", "rules", "constraints"))
         computed = {str(name): str(text) for name, text in written["computed"].items()}
+        check_fit(domains, fitted)
+        if not {*order} <= {*computed, *(domain.name for domain in domains)} or len({*order}) < len(order):
+            raise ValueError("columns are not known")
         return cls(
             domains=domains,
             fitted=fitted,
@@ -342,7 +360,11 @@ class Generator:
             fitted = self.fitted
             codes = codes_within(fitted.bins[i], fitted.within[i], fitted.records[places, i], random)
             shares = random.random(len(codes))
-            columns[domain.name] = domain.decode(codes, shares if place is None else np.full(len(codes), place))
+            if place is not None:
+                shares = np.full(len(codes), place)
+                if domain.edges and np.isnan(place):
+                    shares = domain.roundest()[codes]
+            columns[domain.name] = domain.decode(codes, shares)
         return pa.table(columns)
 
     def _divergences(self) -> Iterator[float]:
@@ -421,32 +443,3 @@ def _dealt(records: int, number: int, random: np.random.Generator) -> NDArray[np
 def _relative_entropy(p: NDArray[np.float64], q: NDArray[np.float64]) -> float:
     there = p > 0
     return float((p[there] * np.log2(p[there] / q[there])).sum())
-
-
-def loaded(path: str | Path, form: str, read: Callable[[Mapping[str, Any]], _Loaded], *, otherwise: str) -> _Loaded:
-    """What ``read`` makes of a JSON file of this format; any other file is refused, as ``otherwise`` says."""
-    try:
-        written = json.loads(Path(path).read_text("utf-8"))
-        if isinstance(written, dict) and written.get("format") == form:
-            return read(written)
-    except (OSError, ValueError, KeyError, TypeError, IndexError, zlib.error):
-        pass
-    raise SourceError(f"{str(path)!r:.120} {otherwise}.", fix="give a file that save() wrote.")
-
-
-def _packed(array: NDArray[Any]) -> dict[str, Any]:
-    little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
-    return {"shape": list(array.shape), "data": base64.b64encode(zlib.compress(little.tobytes(), 6)).decode("ascii")}
-
-
-def _unpacked(written: Mapping[str, Any], kind: Any = np.float64) -> NDArray[Any]:
-    """An array of the shape that is declared, whatever the data would inflate to: no more than that is inflated."""
-    shape, form = [int(size) for size in written["shape"]], np.dtype(kind).newbyteorder("<")
-    size = math.prod(shape) * form.itemsize
-    if min(shape, default=0) < 0 or size > _LARGEST:
-        raise ValueError("an array is too large")
-    inflating = zlib.decompressobj()
-    raw = inflating.decompress(base64.b64decode(written["data"], validate=True), size + 1)
-    if len(raw) != size or inflating.unconsumed_tail:
-        raise ValueError("an array is not as large as it says")
-    return np.frombuffer(raw, form).astype(kind).reshape(shape)

@@ -20,11 +20,11 @@ Reference:
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as field_
 from functools import reduce
-from typing import Any, Protocol, final
+from typing import Any, Protocol, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,7 @@ from defocus.mechanisms import Gaussian
 from defocus.noise import Bits
 from defocus.privacy.events import DiscreteGaussian, Event
 from defocus.synthesis.field import Codes, Floats, MarkovField, counted, narrow
+from defocus.synthesis.prediction import Prediction, Scores, area, labels_of, scores_of
 from defocus.synthesis.targets import (
     Noisy,
     by_bins,
@@ -77,6 +78,10 @@ class Counts(Protocol):
         ...
 
 
+CountsByClass: TypeAlias = Callable[[Scores, Any], NDArray[np.int64]]
+"""Whatever counts rows exactly by class of score and by the code of what is predicted."""
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
@@ -89,14 +94,25 @@ class Spending:
     check: float = 0.02
     tree: bool = False
     """Whether pairs never form a cycle: a Bayesian network in which each column has one parent at most."""
+    prediction: float = 0.0
+    """For how well a column is predicted; nothing is measured for that where it is zero."""
+
+    def with_prediction(self) -> "Spending":
+        """The same with a part for a prediction, as large as that of the check, taken from the largest stage."""
+        if not self.rounds:
+            return replace(self, columns=self.columns - self.check, prediction=self.check)
+        rounds = (*self.rounds[:-1], self.rounds[-1] - self.check)
+        return replace(self, rounds=rounds, prediction=self.check)
 
     def stages(self) -> Iterator[float]:
-        """The parts in the order in which they are spent: columns, then scores and pairs by turns, then the check."""
+        """The parts in the order in which they are spent: columns, then scores and pairs by turns, then the checks."""
         yield self.columns
         for part in self.rounds:
             yield self.scores / len(self.rounds)
             yield part
         yield self.check
+        if self.prediction:
+            yield self.prediction
 
     def deltas(self) -> list[int]:
         """The sensitivity of each stage in steps, whose squares add up to at most those of :data:`STEPS`."""
@@ -132,6 +148,8 @@ class Setup:
     """Counts of rows by codes that were released before, with NaN where nothing is known."""
     spikes: tuple[tuple[int, ...], ...] = ()
     """For each column the codes at which values may pile up, whatever their neighbours hold."""
+    target: int | None = None
+    """The column that is to be predicted, where there is one: the spending has a part for it."""
     focus: tuple[tuple[int, ...], ...] = ()
     """Sets of columns that must be good: pairs inside them are measured in any case, and only they are checked."""
 
@@ -157,6 +175,8 @@ class Fitted:
     """The total variation distance between data and records in each set that was checked, by bins, as measured."""
     checked: tuple[tuple[int, ...], ...]
     """The sets of columns that were checked: those that must be good, or all pairs."""
+    prediction: Prediction | None = None
+    """How well a model of the records predicts a column of the data, where that was asked."""
 
 
 @final
@@ -209,8 +229,10 @@ def fitted(
     count: Counts,
     bits: Bits,
     random: np.random.Generator,
+    *,
+    by_class: CountsByClass | None = None,
 ) -> Fitted:
-    """Measure and fit by turns. ``count`` is asked for exact counts, which go nowhere but into noise."""
+    """Measure and fit by turns. ``count`` and ``by_class`` give exact counts, which go nowhere but into noise."""
     stages = _Stages(setup, bits, setup.spending.deltas(), float(setup.grid))
     number = len(setup.sizes)
     alone = [(i,) for i in range(number)]
@@ -249,7 +271,10 @@ def fitted(
     field.settle(_SETTLING)
     found = (field.records, tuple(bins), tuple(within), tuple(margins), tables, float(seen))
     done = Fitted(*found, Noisy(np.zeros(0), math.nan), setup.focus or tuple(pairs_of(number)))
-    return _checked(count, stages, done)
+    done = _checked(count, stages, done)
+    return (
+        done if setup.target is None or by_class is None else _predicted(setup.target, by_class, stages, done, random)
+    )
 
 
 def column_shares(sizes: Sequence[int], ordered: Sequence[bool]) -> Floats:
@@ -291,6 +316,19 @@ def _checked(count: Counts, stages: _Stages, done: Fitted) -> Fitted:
     found = stages.scored(_distances(stages.unit, count, done.checked, done.bins, done.records, sizes))
     scale = 2 * max(1, len(done.records))
     return replace(done, distances=Noisy(found.counts / scale, found.sigma / scale))
+
+
+def _predicted(
+    target: int, by_class: CountsByClass, stages: _Stages, done: Fitted, random: np.random.Generator
+) -> Fitted:
+    """The result with how well a model of its records predicts a column of the data."""
+    sizes = [int(own.max()) + 1 for own in done.bins]
+    labels = labels_of(done.records, target, done.bins[target])
+    scores = scores_of(done.records, sizes, target, labels, random)
+    (noisy,) = stages.measured([by_class(scores, done.bins)], np.ones(1))
+    auc, error = area(noisy)
+    own = area(Noisy(scores.counted(done.records, labels).astype(np.float64), 0.0))[0]
+    return replace(done, prediction=Prediction("", auc, error, own))
 
 
 def pairs_of(columns: int) -> list[tuple[int, ...]]:

@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -18,7 +18,8 @@ from defocus.graphs.inference import SyntheticGraph, synthetic_graph
 from defocus.graphs.network import GraphQuery
 from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
-from defocus.synthesis.generator import loaded, seeded
+from defocus.synthesis.generator import seeded
+from defocus.synthesis.saving import saved
 
 __all__ = ["GraphGenerator", "GraphSynthesiser"]
 
@@ -142,13 +143,23 @@ class GraphGenerator:
     @classmethod
     def load(cls, path: str | Path) -> "GraphGenerator":
         """What :meth:`save` wrote."""
+        return saved(path, _FORMAT, cls._read, "does not hold a saved graph")
 
-        def read(held: Mapping[str, Any]) -> GraphGenerator:
-            labels = None if held["labels"] is None else tuple(map(str, held["labels"]))
-            mixing = None if held["mixing"] is None else np.asarray(held["mixing"], np.float64)
-            return cls(np.asarray(held["degrees"], np.float64), float(held["triangles"]), labels, mixing)
-
-        return loaded(path, _FORMAT, read, otherwise="does not hold a saved graph")
+    @classmethod
+    def _read(cls, held: Any) -> "GraphGenerator":
+        labels = None if held["labels"] is None else tuple(map(str, held["labels"]))
+        mixing = None if held["mixing"] is None else np.asarray(held["mixing"], np.float64)
+        made = cls(np.asarray(held["degrees"], np.float64), float(held["triangles"]), labels, mixing)
+        groups = 0 if labels is None else len(set(labels))
+        if made.degrees.ndim != 1 or not len(made.degrees) or (labels is None) != (mixing is None):
+            raise ValueError("degrees, labels and groups do not fit together")
+        if labels is not None and (len(labels) != len(made.degrees) or np.shape(mixing) != (groups, groups)):
+            raise ValueError("degrees, labels and groups do not fit together")
+        most = len(made.degrees) ** 2 + 1e6  # noise may exceed what a graph has, but not by that
+        numbers = (made.degrees, np.array(made.triangles) / most, np.zeros(0) if mixing is None else mixing)
+        if not all((np.abs(own) <= most).all() for own in numbers):
+            raise ValueError("not a number, or more edges than there can be")
+        return made
 
 
 def _closed(

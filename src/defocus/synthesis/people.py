@@ -46,9 +46,10 @@ from defocus.release.paid_computation import perform
 from defocus.release.preview import previewed
 from defocus.synthesis.domains import Domain, domain_of
 from defocus.synthesis.field import MarkovField
-from defocus.synthesis.generator import HOLDS, Generator, codes_within, conditioned, loaded, seeded
+from defocus.synthesis.generator import HOLDS, Generator, codes_within, conditioned, seeded
 from defocus.synthesis.measurement import STEPS, Spending, pairs_of
 from defocus.synthesis.noise_aware import hold
+from defocus.synthesis.saving import saved
 from defocus.synthesis.synthesiser import ready
 from defocus.synthesis.views import View, bound_of, planned
 from defocus.tables import Table
@@ -432,7 +433,17 @@ class PeopleGenerator:
         """The generator that :meth:`to_json` wrote."""
         persons, steps = (Generator.from_json(written[name], receipt) for name in ("persons", "steps"))
         person, rows = (tuple(map(str, written[name])) for name in ("person", "rows"))
-        return cls(persons, steps, str(written["key"]), str(written["order"]), person, rows)
+        key, order = str(written["key"]), str(written["order"])
+        own, every = ([domain.name for domain in one.domains] for one in (persons, steps))
+        before = [_BEFORE + name for name in rows]
+        known = own == [_PLACE, *person] and every == [*rows, _PLACE, *before, *person]
+        places = {one.domains[names.index(_PLACE)].edges for one, names in ((persons, own), (steps, every))}
+        sizes = [(steps.domains[i].size, steps.domains[len(rows) + 1 + i].size) for i in range(len(rows))]
+        if not known or order not in rows or len(places) != 1 or any(one != two for one, two in sizes):
+            raise ValueError("persons and rows do not fit together")
+        if persons.domains[1:] != steps.domains[2 * len(rows) + 1 :] or next(iter(places))[:1] != (-0.5,):
+            raise ValueError("persons and rows do not fit together")
+        return cls(persons, steps, key, order, person, rows)
 
     def save(self, path: str | Path) -> None:
         """Write everything but the receipt to one JSON file, which holds no code."""
@@ -441,7 +452,7 @@ class PeopleGenerator:
     @classmethod
     def load(cls, path: str | Path) -> "PeopleGenerator":
         """What :meth:`save` wrote."""
-        return loaded(path, _FORMAT, cls.from_json, otherwise="does not hold saved people")
+        return saved(path, _FORMAT, cls.from_json, "does not hold saved people")
 
     def _drawn_persons(
         self, number: int, where: str | None, random: np.random.Generator

@@ -98,6 +98,7 @@ class Synthesiser:
     method: str = "marginals"
     focus: Sequence[str | Sequence[str]] = ()
     released: Sequence[Released] = ()
+    predict: str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.table, Table):
@@ -112,14 +113,14 @@ class Synthesiser:
             if isinstance(said, str):
                 raise InvalidParameterError(f"{what} is a text.", fix=f'write a list: {what}=["…"].')
         schema = self.table.schema
-        for name in (*self.columns, *self.computed, *(self.only or ())):
+        for name in (*self.columns, *self.computed, *(self.only or ()), *((self.predict,) if self.predict else ())):
             if name not in schema:
                 raise UnknownColumnError(str(name), schema.names)
         if self.rows is not None:
             count("rows", self.rows)
         if not self.domains:
             raise InvalidParameterError("There is no column to synthesise.", fix="name some with only=[…].")
-        _ = self._sets, self._before
+        _ = self._sets, self._before, self._target
         self._check_conditions()
 
     def __repr__(self) -> str:
@@ -175,6 +176,7 @@ class Synthesiser:
         epsilon: Number,
         delta: Number | None = None,
         accept: Number | None = None,
+        accept_auc: Number | None = None,
         purpose: str | None = None,
         who: str | None = None,
         request: str | None = None,
@@ -184,6 +186,11 @@ class Synthesiser:
         (plan,), event = planned([self._view()], [1.0], spendable(epsilon, delta))
         asked = spendable(epsilon, delta, self._book)
         least = None if accept is None else float(probability("accept", accept, zero=False))
+        wanted = None if accept_auc is None else float(probability("accept_auc", accept_auc, zero=False))
+        if wanted is not None and self.predict is None:
+            raise InvalidParameterError(
+                "accept_auc needs a column to predict.", fix='name one of two values: predict="…".'
+            )
         ready()
         drawn_from = bits_of(bits)
         rehearse(self._rows, self.order, ())
@@ -210,6 +217,9 @@ class Synthesiser:
         if least is not None and made.distance > least:
             entry = 0 if made.receipt is None else made.receipt.sequence
             raise QualityNotReachedError(made, charge=entry, distance=made.distance, wanted=least)
+        if wanted is not None and made.prediction is not None and made.prediction.auc < wanted:
+            entry = 0 if made.receipt is None else made.receipt.sequence
+            raise QualityNotReachedError(made, charge=entry, auc=made.prediction.auc, wanted=wanted)
         return made
 
     @property
@@ -223,7 +233,7 @@ class Synthesiser:
     def _facts(self) -> str:
         usual = (self._rows.facts(), self.domains, bound_of(self.table), self.constraints, self.computed, self.rows)
         before = tuple(answer.receipt.hash for answer in self.released)
-        chosen = (self.method, self._sets, *before)
+        chosen = (self.method, self._sets, *before, *(() if self.predict is None else (("predict", self.predict),)))
         return repr(usual if chosen == ("marginals", ()) else (*usual, *chosen))
 
     @property
@@ -241,7 +251,29 @@ class Synthesiser:
                     f"A set of {len(own)} columns cannot be in focus.", fix=f"name one to {_MOST_TOGETHER} columns."
                 )
             sets.append(tuple(sorted(map(names.index, own))))
+        target = self._target
+        if target is not None:
+            sets += [(min(i, target), max(i, target)) for i in range(len(names)) if i != target]
         return tuple(dict.fromkeys(sets))
+
+    @property
+    def _target(self) -> int | None:
+        """The column that is to be predicted, by number."""
+        if self.predict is None:
+            return None
+        domains = self.domains
+        places = [i for i, domain in enumerate(domains) if domain.name == self.predict]
+        if not places or len(domains[places[0]].values) != 2 or domains[places[0]].other or len(domains) < 2:
+            raise InvalidParameterError(
+                f"{self.predict!r:.60} cannot be predicted.",
+                fix="name a column of two declared values or of truth values, beside others; one that is not computed.",
+            )
+        return places[0]
+
+    @property
+    def _spending(self) -> Spending:
+        spending = METHODS[self.method]
+        return spending if self.predict is None else spending.with_prediction()
 
     @property
     def _before(self) -> dict[tuple[int, ...], list[Noisy]]:
@@ -254,7 +286,8 @@ class Synthesiser:
             unit=self._book.unit,
             bound=bound_of(self.table),
             domains=self.domains,
-            spending=METHODS[self.method],
+            spending=self._spending,
+            target=self._target,
             records=self.rows,
             focus=self._sets,
             released=self._before,
@@ -331,26 +364,26 @@ class Synthesiser:
     def _expected(self, plan: Plan) -> list[PreviewColumn]:
         """The noise of each column's counts, and of pairs if all of them were measured."""
         sizes = column_shares([each.size for each in self.domains], [each.ordered for each in self.domains])
-        alone, *_ = METHODS[self.method].deltas()
+        alone, *_ = self._spending.deltas()
         grid, columns = self._view().grid, []
         for domain, share in zip(self.domains, sizes / sizes.sum(), strict=True):
             error = plan.sigma / (alone * math.sqrt(share) * grid)
             what = "values that are found" if domain.found else f"{domain.size} codes"
             columns.append(PreviewColumn(domain.name, f"counts of {what}, Gaussian noise", error, 1.96 * error))
-        if len(self.domains) > 1 and METHODS[self.method].rounds:
+        if len(self.domains) > 1 and self._spending.rounds:
             error = self._pair_error(plan)
             how = "counts of pairs of columns, if all were measured alike"
             columns.append(PreviewColumn("pairs", how, error, 1.96 * error))
         return columns
 
     def _pair_error(self, plan: Plan) -> float:
-        part = math.sqrt(sum(METHODS[self.method].rounds)) * STEPS
+        part = math.sqrt(sum(self._spending.rounds)) * STEPS
         return plan.sigma * math.sqrt(len(pairs_of(len(self.domains)))) / (part * self._view().grid)
 
     def _resolved(self, plan: Plan, rows: int) -> tuple[Rule, ...]:
         """Which pairs noise leaves within five percent, for so many rows."""
         pairs = pairs_of(len(self.domains))
-        if not METHODS[self.method].rounds or len(self.domains) == 1:
+        if not self._spending.rounds or len(self.domains) == 1:
             return ()
         cells = math.floor(0.05 * rows / (self._pair_error(plan) * math.sqrt(2 / math.pi) / 2))
         lost = [pair for pair in pairs if math.prod(min(32, self.domains[i].size) for i in pair) > cells]
@@ -374,6 +407,8 @@ class Synthesiser:
             names = [" × ".join(self.domains[i].name for i in own) for own in self._sets]
             said.append(f"what must be good is measured in any case, and alone is checked: {', '.join(names)}")
         said.append("values outside of declared bounds count as the nearest; values that are not declared are missing")
+        if self.predict is not None:
+            said.append(f"budget is held back to measure how well {self.predict} is predicted")
         if self.released:
             said.append(f"{len(self.released)} answers that were released before are used, free of charge")
         if any(domain.found for domain in self.domains):
@@ -402,7 +437,9 @@ def synthesise(
     method: str = "marginals",
     focus: Sequence[str | Sequence[str]] = (),
     released: Sequence[Released] = (),
+    predict: str | None = None,
     accept: Number | None = None,
+    accept_auc: Number | None = None,
     purpose: str | None = None,
     who: str | None = None,
     request: str | None = None,
@@ -426,8 +463,11 @@ def synthesise(
             measured in any case and with more budget, and what is held back checks them alone.
         released: answers that this ledger has paid for: counts of all rows by columns, cubes, and such counts by SQL.
             They are used with their errors, free of charge. Each row must be a unit.
+        predict: a column of two values that models are to predict: its pairs with all others are in focus, and a part
+            of the budget measures how well a logistic model of synthetic rows predicts it in private ones.
         accept: the largest mean total variation distance to accept, of pairs or of what is in focus; above it, what was
             made and paid for is in the error.
+        accept_auc: the least area under the curve of ``predict`` to accept.
         purpose: why, in one line.
         who: by whom; the account's name by default.
         request: a name under which the ledger keeps the result, to be recalled free of charge.
@@ -444,5 +484,16 @@ def synthesise(
     (True, True)
     >>> table.close(); home.cleanup()
     """
-    made = Synthesiser(table, columns or {}, only, constraints, computed or {}, rows, method, focus, released)
-    return made.fit(epsilon=epsilon, delta=delta, accept=accept, purpose=purpose, who=who, request=request, bits=bits)
+    wanted = Synthesiser(
+        table, columns or {}, only, constraints, computed or {}, rows, method, focus, released, predict
+    )
+    return wanted.fit(
+        epsilon=epsilon,
+        delta=delta,
+        accept=accept,
+        accept_auc=accept_auc,
+        purpose=purpose,
+        who=who,
+        request=request,
+        bits=bits,
+    )

@@ -65,6 +65,8 @@ class View:
     allowed: Mapping[tuple[int, ...], NDArray[np.bool_]] = field(default_factory=dict)
     records: int | None = None
     focus: tuple[tuple[int, ...], ...] = ()
+    target: int | None = None
+    """The column that is to be predicted."""
     released: Mapping[tuple[int, ...], Sequence[Noisy]] = field(default_factory=dict)
 
     @property
@@ -125,9 +127,13 @@ class View:
                 allowed=self.allowed,
                 records=self.records,
                 focus=self.focus,
+                target=self.target,
                 released=self.released,
             )
-            return domains, fitted(setup, counter.counts, bits, seeded(bits))
+            done = fitted(setup, counter.counts, bits, seeded(bits), by_class=counter.by_class)
+            if done.prediction is not None and self.target is not None:
+                done = replace(done, prediction=replace(done.prediction, column=domains[self.target].name))
+            return domains, done
 
     def _found(self, plan: Plan, chance: RowSampler, bits: Bits) -> tuple[Domain, ...]:
         """The domains with the values that enough people have, where they are to be found."""
