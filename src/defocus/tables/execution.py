@@ -33,10 +33,12 @@ from defocus.tables.contribution import DEFAULT_ROWS, Bound, people_weight
 from defocus.tables.found_bound import EDGES, FoundBound, best_bound, hidden_rows
 from defocus.tables.grouping_sets import GroupingSets, Layout, whole_counts
 from defocus.tables.keys import EVERYTHING, Keys, StoredKeys
+from defocus.tables.lower_bounds import Ladder, combined, lower_bounds
 from defocus.tables.measurement import Exact, Measuring, Statement
-from defocus.tables.noise import CellNoise
+from defocus.tables.noise import CellNoise, Noisy
 from defocus.tables.planner import Plan
 from defocus.tables.rows import Rows
+from defocus.tables.splits import Split
 from defocus.tables.weights import AMONG_KEYS, Groups, RowSampler, first_of_range, published
 
 __all__ = ["Run", "rehearse", "statements"]
@@ -59,6 +61,8 @@ class Run:
     """Where keys are found, those columns of them that were named."""
     found: FoundBound | None = None
     """The number of rows of one person that count, where it was found."""
+    ladder: Ladder | None = None
+    """That bound and lower ones, where means are measured with these as well."""
     sets: GroupingSets | None = None
     layout: Layout | None = None
     """The groups of all sets; None where the keys are yet to be found."""
@@ -93,16 +97,20 @@ class Run:
         bias = (self.bias or Bias()).of_ranges(found, dict(measurements.aggregates))
         ranges = {text: (each.low, each.high) for text, each in found.items()}
         splits = [split.found(ranges) for split in measurements.splits]
-        exact = measuring.cells(splits) if splits else []
-        whole: list[Exact | None] = [None] * len(exact)
+        whole: list[Exact | None] = [None] * len(splits)
         said: list[str] = []
-        if self.sets is None:
+        lower: dict[int, list[Noisy]] = {}
+        if self.ladder is not None:
+            noisy, lower = self._laddered(measuring, splits, self.ladder)
+        elif self.sets is None:
+            exact = measuring.cells(splits) if splits else []
             noisy = [
                 replace(noise.noisy(cells, self.bits, plan.grid), source=f"sums {place}")
                 for place, (cells, noise) in enumerate(zip(exact, plan.splits, strict=True))
             ]
         else:
             layout = self.layout or Layout(self.sets, keys)
+            exact = measuring.cells(splits) if splits else []
             made = [
                 layout.noisy(cells, levels, self.bits, plan.grid)
                 for cells, levels in zip(exact, plan.levels, strict=True)
@@ -119,6 +127,8 @@ class Run:
                 column = whole_counts(column, counts)
             if bias != Bias():
                 column = bias.widened(column, statistic, splits[place], noisy[place])
+            if place in lower and statistic.operation == "mean":
+                column = combined([column, *(statistic.read(name, splits[place], each) for each in lower[place])])
             columns[name] = [column]
         for name, aggregate in measurements.apart:
             apart = replace(measuring, grid=plan.grid_of(aggregate), chance=self.chance.of(f"column {name}"))
@@ -132,6 +142,29 @@ class Run:
                 columns[name] = [_nothing(column) for column in columns[name]]
         said += [self._cut(text, bounds, bias) for text, bounds in found.items()]
         return keys, tuple(measurements.in_order(columns)), tuple(said)
+
+    def _laddered(
+        self, measuring: Measuring, splits: Sequence[Split], ladder: Ladder
+    ) -> tuple[list[Noisy], dict[int, list[Noisy]]]:
+        """The noisy cells of every split with the first bound, and with the lower ones where a mean is asked.
+
+        The noise of a split was planned for what one person weighs with all of these bounds together.
+        """
+        first, *grids = ladder.grids
+        means = [place for place in range(len(splits)) if self.plan.arrangement.means(place)]
+        exact = replace(measuring, grid=first).laddered(splits, [splits[place] for place in means], ladder)
+        noisy = [
+            replace(noise.noisy(cells[0], self.bits, first), source=f"sums {place}")
+            for place, (cells, noise) in enumerate(zip(exact, self.plan.splits, strict=True))
+        ]
+        lower = {
+            place: [
+                self.plan.splits[place].noisy(cells, self.bits, grid)
+                for cells, grid in zip(exact[place][1:], grids, strict=True)
+            ]
+            for place in means
+        }
+        return noisy, lower
 
     def _cut(self, text: str, found: FoundRange, bias: Bias) -> Rule:
         """The bounds that were found, in words, and what they do to the numbers."""
@@ -208,11 +241,12 @@ class Run:
         person = self.plan.grid * DEFAULT_ROWS
         noisy, scale = noise.add(exact, self.bits), max(1.0, math.sqrt(noise.variance / 2))  # people are whole
         known = None if self.bound is None else self.bound.most
+        error = max((math.sqrt(cell.variance) / person for cell in self.plan.splits), default=1.0)
         best = best_bound(
             noisy,
             scale=scale,
             groups=number,
-            noise=max((math.sqrt(cell.variance) / person for cell in self.plan.splits), default=1.0),
+            noise=error,
             counts=not all(quotients),
             quotients=any(quotients),
             rows_most=known,
@@ -225,8 +259,12 @@ class Run:
         if known is not None:
             best = replace(best, beyond_most=float(hidden_rows(noisy, scale, [rows], known)[0]))
         bias = (self.bias or Bias()).of_found(best) if held else self.bias
-        run = replace(self, plan=plan, bound=Bound(rows=rows, groups=most), found=best, bias=bias)
-        return run, Rule(_found(best, self.rows.unit, known, held=held), (bias or Bias()).of_rows)
+        means = any(self.plan.arrangement.means(place) for place in range(len(self.plan.splits)))
+        lower = lower_bounds(best, number, error) if means and held and self.sets is None else ()
+        ladder = Ladder.of(person, (rows, *lower)) if lower else None
+        run = replace(self, plan=plan, bound=Bound(rows=rows, groups=most), found=best, bias=bias, ladder=ladder)
+        said = _found(best, self.rows.unit, known, held=held) + _lower(lower)
+        return run, Rule(said, (bias or Bias()).of_rows)
 
     def _ranges(self, groups: Groups) -> dict[str, FoundRange]:
         """Bounds for the columns that have none, from everybody's rows."""
@@ -292,6 +330,14 @@ def _found(best: FoundBound, unit: str | None, known: int | None, *, held: bool)
     most = f"up to {brief(100 * best.missing)} % of all rows, if people thin out beyond the bound as they do up to it"
     said += f"; intervals hold what lies beyond it, {most}" if held else f"; beyond it lie {most}"
     return f"{said}; {few} with any number of rows may hide in the noise: declare what nobody exceeds, bound(most=…)"
+
+
+def _lower(bounds: Sequence[int]) -> str:
+    """What means are measured with besides, in words."""
+    if not bounds:
+        return ""
+    rows = " and ".join(map(str, bounds))
+    return f"; means also count at most {rows} rows, and rely on that as far as they agree, within the same intervals"
 
 
 def _some(bound: Bound | None) -> Bound:
