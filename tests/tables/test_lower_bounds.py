@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.tables.worlds import engine, rows_of
+from tests.tables.worlds import rows_of
 
 import defocus as dp
 from defocus.answers import AnswerColumn

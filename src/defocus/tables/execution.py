@@ -26,6 +26,7 @@ from defocus.answers.rules import Effect, Rule
 from defocus.engines.syntax import column, named
 from defocus.errors import InvalidParameterError
 from defocus.mechanisms import Gaussian, PartitionSelection
+from defocus.mechanisms.noise_shares import NoiseShare
 from defocus.mechanisms.ranges import FoundRange
 from defocus.noise import Bits
 from defocus.tables.bias import Bias
@@ -259,12 +260,17 @@ class Run:
         if known is not None:
             best = replace(best, beyond_most=float(hidden_rows(noisy, scale, [rows], known)[0]))
         bias = (self.bias or Bias()).of_found(best) if held else self.bias
-        means = any(self.plan.arrangement.means(place) for place in range(len(self.plan.splits)))
-        lower = lower_bounds(best, number, error) if means and held and self.sets is None else ()
+        lower = lower_bounds(best, number, error) if held and self._several else ()
         ladder = Ladder.of(person, (rows, *lower)) if lower else None
         run = replace(self, plan=plan, bound=Bound(rows=rows, groups=most), found=best, bias=bias, ladder=ladder)
         said = _found(best, self.rows.unit, known, held=held) + _lower(lower)
         return run, Rule(said, (bias or Bias()).of_rows)
+
+    @property
+    def _several(self) -> bool:
+        """Whether lower bounds may be of use: for means of groups of one set, of which one owner has all rows."""
+        alone = self.sets is None and not any(isinstance(each.mechanism, NoiseShare) for each in self.plan.splits)
+        return alone and any(self.plan.arrangement.means(place) for place in range(len(self.plan.splits)))
 
     def _ranges(self, groups: Groups) -> dict[str, FoundRange]:
         """Bounds for the columns that have none, from everybody's rows."""

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from defocus.answers import AnswerColumn
+from defocus.answers.noise_sources import ColumnNoise, Noise
 from defocus.tables.found_bound import EDGES, FoundBound
 
 __all__ = ["Ladder", "combined", "lower_bounds"]
@@ -65,8 +66,8 @@ class Ladder:
     @classmethod
     def of(cls, person: int, bounds: Sequence[int]) -> "Ladder":
         """The weights of a person who may weigh so much, for these bounds, the highest first."""
-        parts = [int(person * part) for part in _PARTS[len(bounds)]]
-        return cls(tuple((part // rows * rows, rows) for part, rows in zip(parts, bounds, strict=True)))
+        parts = _PARTS[len(bounds)]
+        return cls(tuple((int(person * part), rows) for part, rows in zip(parts, bounds, strict=True)))
 
     def weights(self, rows: int) -> list[int]:
         """What each row of somebody with so many weighs, with each bound."""
@@ -140,7 +141,16 @@ def combined(columns: Sequence[AnswerColumn]) -> AnswerColumn:
     for column in columns[1:]:
         values, variance = _drawn(values, variance, column.values, _variance(column))
     low, high = np.minimum(first.low, values), np.maximum(first.high, values)
-    return replace(first, values=values, low=low, high=high)
+    return replace(first, values=values, low=low, high=high, noise=_alone(first.noise, len(values)))
+
+
+def _alone(noise: ColumnNoise | None, size: int) -> Noise | None:
+    """Noise of as much as this, which is no longer that of what was measured beside it with the first bound."""
+    if not isinstance(noise, Noise):
+        return None
+    return Noise(
+        {f"{', '.join(noise.factors)} with lower bounds": noise.errors(size)[:, None]}, noise.width, linear=False
+    )
 
 
 def _drawn(before: _Floats, variance: _Floats, lower: _Floats, own: _Floats) -> tuple[_Floats, _Floats]:
