@@ -34,7 +34,7 @@ from defocus.tables.contribution import DEFAULT_ROWS, Bound, people_weight
 from defocus.tables.found_bound import EDGES, FoundBound, best_bound, hidden_rows
 from defocus.tables.grouping_sets import GroupingSets, Layout, whole_counts
 from defocus.tables.keys import EVERYTHING, Keys, StoredKeys
-from defocus.tables.lower_bounds import Ladder, combined, lower_bounds
+from defocus.tables.lower_bound import Ladder, combined, lower_bound
 from defocus.tables.measurement import Exact, Measuring, Statement
 from defocus.tables.noise import CellNoise, Noisy
 from defocus.tables.planner import Plan
@@ -63,7 +63,7 @@ class Run:
     found: FoundBound | None = None
     """The number of rows of one person that count, where it was found."""
     ladder: Ladder | None = None
-    """That bound and lower ones, where means are measured with these as well."""
+    """That bound and a lower one, where means are measured with it as well."""
     sets: GroupingSets | None = None
     layout: Layout | None = None
     """The groups of all sets; None where the keys are yet to be found."""
@@ -100,7 +100,7 @@ class Run:
         splits = [split.found(ranges) for split in measurements.splits]
         whole: list[Exact | None] = [None] * len(splits)
         said: list[str] = []
-        lower: dict[int, list[Noisy]] = {}
+        lower: dict[int, Noisy] = {}
         if self.ladder is not None:
             noisy, lower = self._laddered(measuring, splits, self.ladder)
         elif self.sets is None:
@@ -129,7 +129,7 @@ class Run:
             if bias != Bias():
                 column = bias.widened(column, statistic, splits[place], noisy[place])
             if place in lower and statistic.operation == "mean":
-                column = combined([column, *(statistic.read(name, splits[place], each) for each in lower[place])])
+                column = combined(column, statistic.read(name, splits[place], lower[place]))
             columns[name] = [column]
         for name, aggregate in measurements.apart:
             apart = replace(measuring, grid=plan.grid_of(aggregate), chance=self.chance.of(f"column {name}"))
@@ -146,26 +146,20 @@ class Run:
 
     def _laddered(
         self, measuring: Measuring, splits: Sequence[Split], ladder: Ladder
-    ) -> tuple[list[Noisy], dict[int, list[Noisy]]]:
-        """The noisy cells of every split with the first bound, and with the lower ones where a mean is asked.
+    ) -> tuple[list[Noisy], dict[int, Noisy]]:
+        """The noisy cells of every split with the first bound, and with the lower one where a mean is asked.
 
-        The noise of a split was planned for what one person weighs with all of these bounds together.
+        The noise of a split was planned for what one person weighs with both bounds together.
         """
-        first, *grids = ladder.grids
+        first, second = ladder.grids
         means = [place for place in range(len(splits)) if self.plan.arrangement.means(place)]
         exact = replace(measuring, grid=first).laddered(splits, [splits[place] for place in means], ladder)
+        noises = self.plan.splits
         noisy = [
             replace(noise.noisy(cells[0], self.bits, first), source=f"sums {place}")
-            for place, (cells, noise) in enumerate(zip(exact, self.plan.splits, strict=True))
+            for place, (cells, noise) in enumerate(zip(exact, noises, strict=True))
         ]
-        lower = {
-            place: [
-                self.plan.splits[place].noisy(cells, self.bits, grid)
-                for cells, grid in zip(exact[place][1:], grids, strict=True)
-            ]
-            for place in means
-        }
-        return noisy, lower
+        return noisy, {place: noises[place].noisy(exact[place][1], self.bits, second) for place in means}
 
     def _cut(self, text: str, found: FoundRange, bias: Bias) -> Rule:
         """The bounds that were found, in words, and what they do to the numbers."""
@@ -260,15 +254,15 @@ class Run:
         if known is not None:
             best = replace(best, beyond_most=float(hidden_rows(noisy, scale, [rows], known)[0]))
         bias = (self.bias or Bias()).of_found(best) if held else self.bias
-        lower = lower_bounds(best, number, error) if held and self._several else ()
-        ladder = Ladder.of(person, (rows, *lower)) if lower else None
+        lower = lower_bound(best, number, error) if held and self._several else None
+        ladder = None if lower is None else Ladder.of(person, (rows, lower))
         run = replace(self, plan=plan, bound=Bound(rows=rows, groups=most), found=best, bias=bias, ladder=ladder)
         said = _found(best, self.rows.unit, known, held=held) + _lower(lower)
         return run, Rule(said, (bias or Bias()).of_rows)
 
     @property
     def _several(self) -> bool:
-        """Whether lower bounds may be of use: for means of groups of one set, of which one owner has all rows."""
+        """Whether a lower bound may be of use: for means of groups of one set, of which one owner has all rows."""
         alone = self.sets is None and not any(isinstance(each.mechanism, NoiseShare) for each in self.plan.splits)
         return alone and any(self.plan.arrangement.means(place) for place in range(len(self.plan.splits)))
 
@@ -338,12 +332,12 @@ def _found(best: FoundBound, unit: str | None, known: int | None, *, held: bool)
     return f"{said}; {few} with any number of rows may hide in the noise: declare what nobody exceeds, bound(most=…)"
 
 
-def _lower(bounds: Sequence[int]) -> str:
+def _lower(rows: int | None) -> str:
     """What means are measured with besides, in words."""
-    if not bounds:
+    if rows is None:
         return ""
-    rows = " and ".join(map(str, bounds))
-    return f"; means also count at most {rows} rows, and rely on that as far as they agree, within the same intervals"
+    few = f"{rows} row{'' if rows == 1 else 's'}"
+    return f"; means also count at most {few}, and rely on that as far as both agree, within intervals of the first"
 
 
 def _some(bound: Bound | None) -> Bound:

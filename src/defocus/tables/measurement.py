@@ -20,7 +20,7 @@ from defocus.mechanisms.ranges import RangeFinding
 from defocus.noise import Bits
 from defocus.tables.contribution import Bound
 from defocus.tables.keys import EVERYTHING
-from defocus.tables.lower_bounds import Ladder
+from defocus.tables.lower_bound import Ladder
 from defocus.tables.splits import Argument, Split
 from defocus.tables.weights import Groups, RowSampler
 

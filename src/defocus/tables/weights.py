@@ -37,7 +37,7 @@ from defocus.engines.syntax import BIGINT, TEXT, column, named, over, quoted, su
 from defocus.noise import Bits
 from defocus.tables.contribution import Bound
 from defocus.tables.keys import Keys, StoredKeys
-from defocus.tables.lower_bounds import Ladder
+from defocus.tables.lower_bound import Ladder
 from defocus.tables.rows import Rows
 
 __all__ = ["AMONG_KEYS", "Groups", "RowSampler", "first_of_range", "group_of", "numbered", "published"]
@@ -198,7 +198,7 @@ class Groups:
     ) -> exp.Select:
         """One row for each row that counts: ``g``, its weight ``w``, and ``values``.
 
-        With a ``ladder``, whose first bound is this one, there are weights ``w1`` and so on for its lower ones.
+        With a ``ladder``, whose first bound is this one, there are weights ``w1`` for its lower one.
         """
         if self.bound is None or self.rows.single:  # under every bound one row of a person is a full row
             grids = [grid] if ladder is None else ladder.grids

@@ -1,4 +1,4 @@
-"""Means with lower bounds: what one person moves, and how exact the means are."""
+"""Means with a lower bound: what one person moves, and how exact the means are."""
 
 from pathlib import Path
 
@@ -15,17 +15,17 @@ from defocus.noise.testing import seeded
 from defocus.tables.contribution import Bound
 from defocus.tables.found_bound import EDGES, best_bound
 from defocus.tables.keys import EVERYTHING, public_keys
-from defocus.tables.lower_bounds import Ladder, combined, lower_bounds
+from defocus.tables.lower_bound import Ladder, combined, lower_bound
 from defocus.tables.measurement import Measuring
 from defocus.tables.splits import PRESENCE, Argument, Split
 from defocus.tables.weights import RowSampler, numbered
 
-BOUNDS = st.lists(st.integers(1, 600), min_size=2, max_size=3, unique=True).map(lambda x: sorted(x, reverse=True))
+BOUNDS = st.tuples(st.integers(1, 600), st.integers(1, 600)).filter(lambda both: both[0] > both[1])
 
 
 @given(st.integers(1 << 12, 1 << 40), BOUNDS, st.integers(1, 5000))
-def test_what_a_person_weighs_with_all_bounds_together_is_no_more_than_a_person_may(
-    person: int, bounds: list[int], rows: int
+def test_what_a_person_weighs_with_both_bounds_together_is_no_more_than_a_person_may(
+    person: int, bounds: tuple[int, int], rows: int
 ) -> None:
     weights = Ladder.of(person, bounds).weights(rows)
     assert min(weights) >= 0
@@ -39,11 +39,11 @@ KEYS = ["a", "b", "c"]
 @settings(max_examples=30, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 2), st.sampled_from(KEYS), st.integers(-3, 12)), min_size=1, max_size=30),
-    st.sampled_from([(3, 1), (8, 2), (9, 4, 1)]),
+    st.sampled_from([(3, 1), (8, 2), (9, 4)]),
     st.sampled_from([(), ("k",)]),
 )
-def test_one_person_moves_the_sums_with_all_bounds_together_by_no_more_than_a_person_weighs(
-    rows: list[tuple[int, str, int]], bounds: tuple[int, ...], by: tuple[str, ...]
+def test_one_person_moves_the_sums_with_both_bounds_together_by_no_more_than_a_person_weighs(
+    rows: list[tuple[int, str, int]], bounds: tuple[int, int], by: tuple[str, ...]
 ) -> None:
     person = 1000
     ladder = Ladder.of(person, bounds)
@@ -54,7 +54,7 @@ def test_one_person_moves_the_sums_with_all_bounds_together_by_no_more_than_a_pe
         groups = numbered(made, by, keys, Bound(rows=bounds[0]))
         measuring = Measuring(groups, ladder.grids[0], RowSampler("k"))
         cells = measuring.laddered([MEAN, PRESENCE], [MEAN], ladder)
-        assert [len(each) for each in cells] == [len(bounds), 1]
+        assert [len(each) for each in cells] == [2, 1]
         return np.concatenate([each.ravel() for each in cells[0]])
 
     whole = sums(rows)
@@ -76,7 +76,7 @@ def _error(groups: int, off: float, differing: float) -> float:
         truth = random.normal(0, 1, groups)
         first = truth + random.laplace(0, np.sqrt(0.5), groups)
         lower = truth + off + random.normal(0, differing, groups) + random.laplace(0, np.sqrt(0.5) / 10, groups)
-        column = combined([_column(first, 1.0), _column(lower, 0.1)])
+        column = combined(_column(first, 1.0), _column(lower, 0.1))
         assert (column.low <= np.minimum(first - 2, column.values)).all()
         assert (column.high >= np.maximum(first + 2, column.values)).all()
         squares.append(np.square(column.values - truth).mean())
@@ -90,17 +90,17 @@ def test_means_are_nearly_as_exact_as_the_better_of_two(groups: int) -> None:
     assert _error(groups, 2, 0) < (1.4 if groups == 1 else 0.6)
 
 
-def _found(rows: np.ndarray) -> tuple[int, ...]:
+def _found(rows: np.ndarray) -> int | None:
     exact = np.bincount(np.minimum(np.searchsorted(EDGES, rows), len(EDGES) - 1), minlength=len(EDGES))
     found = best_bound(exact, scale=5, groups=100, noise=1.8, counts=True, quotients=True)
-    return lower_bounds(found, 100, 1.8)
+    return lower_bound(found, 100, 1.8)
 
 
-def test_lower_bounds_are_there_where_few_have_many_rows_and_not_where_all_have_as_many() -> None:
+def test_a_lower_bound_is_there_where_few_have_many_rows_and_not_where_all_have_as_many() -> None:
     random = np.random.default_rng(2)
     many = np.maximum(1, random.lognormal(1.4, 1.35, 100_000)).astype(np.int64)
-    assert _found(many)
-    assert _found(np.full(100_000, 7)) == ()
+    assert (_found(many) or 99) < 50
+    assert _found(np.full(100_000, 7)) is None
 
 
 def test_a_mean_by_group_is_more_exact_than_with_the_bound_of_its_count(tmp_path: Path) -> None:
