@@ -1,6 +1,7 @@
 """Means with a lower bound: what one person moves, and how exact the means are."""
 
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,7 @@ from tests.tables.worlds import rows_of
 
 import defocus as dp
 from defocus.answers import AnswerColumn
+from defocus.engines.duckdb import DuckDbEngine
 from defocus.noise.testing import seeded
 from defocus.tables.contribution import Bound
 from defocus.tables.found_bound import EDGES, best_bound
@@ -41,9 +43,10 @@ KEYS = ["a", "b", "c"]
     st.lists(st.tuples(st.integers(0, 2), st.sampled_from(KEYS), st.integers(-3, 12)), min_size=1, max_size=30),
     st.sampled_from([(3, 1), (8, 2), (9, 4)]),
     st.sampled_from([(), ("k",)]),
+    st.booleans(),
 )
 def test_one_person_moves_the_sums_with_both_bounds_together_by_no_more_than_a_person_weighs(
-    rows: list[tuple[int, str, int]], bounds: tuple[int, int], by: tuple[str, ...]
+    rows: list[tuple[int, str, int]], bounds: tuple[int, int], by: tuple[str, ...], once: bool
 ) -> None:
     person = 1000
     ladder = Ladder.of(person, bounds)
@@ -53,7 +56,8 @@ def test_one_person_moves_the_sums_with_both_bounds_together_by_no_more_than_a_p
         keys = public_keys([made.schema["k"]], KEYS) if by else EVERYTHING
         groups = numbered(made, by, keys, Bound(rows=bounds[0]))
         measuring = Measuring(groups, ladder.grids[0], RowSampler("k"))
-        cells = measuring.laddered([MEAN, PRESENCE], [MEAN], ladder)
+        with patch.object(DuckDbEngine, "reads_once", once):
+            cells = measuring.laddered([MEAN, PRESENCE], [MEAN], ladder)
         assert [len(each) for each in cells] == [2, 1]
         return np.concatenate([each.ravel() for each in cells[0]])
 

@@ -400,7 +400,7 @@ def statements(
     """The statements of a release in their order.
 
     Bounds that are yet to be found are shown as 0 and 1, and of keys that are yet to be found there are taken to be
-    more than one person may have.
+    more than one person may have. Where means are measured with a lower bound as well, it is not shown.
     """
     several = range(1 if bound is None else min(bound.people_in, _MANY) + 1)
     shown = keys if keys is not None else Keys(pa.table(dict.fromkeys(by, several)))
