@@ -113,8 +113,8 @@ def test_a_mean_by_group_is_more_exact_than_with_the_bound_of_its_count(tmp_path
     who = np.repeat(np.arange(len(rows)), rows)
     groups = random.integers(0, 20, len(who))
     data = pa.table({"who": who, "g": groups, "v": random.random(len(who))})
-    terms = {"unit": dp.user("who"), "budget": dp.Budget(1000), "columns": {"v": (0, 1)}}
-    with dp.open(data, ledger=tmp_path / "l", name="visits", **terms) as table:
+    unit, budget, columns = dp.user("who"), dp.Budget(1000), {"v": (0, 1)}
+    with dp.open(data, unit=unit, budget=budget, columns=columns, ledger=tmp_path / "l", name="visits") as table:
         asked = table.group_by("g", keys=list(range(20))).agg(n=dp.count(), m=dp.mean("v"))
         answer = asked.release(epsilon=1, bits=seeded(4))
     (told,) = [rule for rule in answer.rules if "found privately" in rule]
