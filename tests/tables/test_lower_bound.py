@@ -118,7 +118,7 @@ def test_a_mean_by_group_is_more_exact_than_with_the_bound_of_its_count(tmp_path
         asked = table.group_by("g", keys=list(range(20))).agg(n=dp.count(), m=dp.mean("v"))
         answer = asked.release(epsilon=1, bits=seeded(4))
     (told,) = [rule for rule in answer.rules if "found privately" in rule]
-    assert "means also count at most" in told
+    assert "means and other quotients also count at most" in told
     truth = np.bincount(groups, data["v"].to_numpy()) / np.bincount(groups)
     mean = answer["m"]
     assert np.sqrt(np.square(mean.values - truth).mean()) < 0.3 * mean.errors.mean()

@@ -63,7 +63,7 @@ class Run:
     found: FoundBound | None = None
     """The number of rows of one person that count, where it was found."""
     ladder: Ladder | None = None
-    """That bound and a lower one, where means are measured with it as well."""
+    """That bound and a lower one, where means and other quotients are measured with it as well."""
     sets: GroupingSets | None = None
     layout: Layout | None = None
     """The groups of all sets; None where the keys are yet to be found."""
@@ -128,7 +128,7 @@ class Run:
                 column = whole_counts(column, counts)
             if bias != Bias():
                 column = bias.widened(column, statistic, splits[place], noisy[place])
-            if place in lower and statistic.operation == "mean":
+            if place in lower and statistic.quotient:
                 column = combined(column, statistic.read(name, splits[place], lower[place]))
             columns[name] = [column]
         for name, aggregate in measurements.apart:
@@ -147,19 +147,19 @@ class Run:
     def _laddered(
         self, measuring: Measuring, splits: Sequence[Split], ladder: Ladder
     ) -> tuple[list[Noisy], dict[int, Noisy]]:
-        """The noisy cells of every split with the first bound, and with the lower one where a mean is asked.
+        """The noisy cells of every split with the first bound, and with the lower one where a mean or so is asked.
 
         The noise of a split was planned for what one person weighs with both bounds together.
         """
         first, second = ladder.grids
-        means = [place for place in range(len(splits)) if self.plan.arrangement.means(place)]
-        exact = replace(measuring, grid=first).laddered(splits, [splits[place] for place in means], ladder)
+        quotients = [place for place in range(len(splits)) if self.plan.arrangement.quotients(place)]
+        exact = replace(measuring, grid=first).laddered(splits, [splits[place] for place in quotients], ladder)
         noises = self.plan.splits
         noisy = [
             replace(noise.noisy(cells[0], self.bits, first), source=f"sums {place}")
             for place, (cells, noise) in enumerate(zip(exact, noises, strict=True))
         ]
-        return noisy, {place: noises[place].noisy(exact[place][1], self.bits, second) for place in means}
+        return noisy, {place: noises[place].noisy(exact[place][1], self.bits, second) for place in quotients}
 
     def _cut(self, text: str, found: FoundRange, bias: Bias) -> Rule:
         """The bounds that were found, in words, and what they do to the numbers."""
@@ -262,9 +262,9 @@ class Run:
 
     @property
     def _several(self) -> bool:
-        """Whether a lower bound may be of use: for means of groups of one set, of which one owner has all rows."""
+        """Whether a lower bound may be of use: for quotients of groups of one set, of which one owner has all rows."""
         alone = self.sets is None and not any(isinstance(each.mechanism, NoiseShare) for each in self.plan.splits)
-        return alone and any(self.plan.arrangement.means(place) for place in range(len(self.plan.splits)))
+        return alone and any(self.plan.arrangement.quotients(place) for place in range(len(self.plan.splits)))
 
     def _ranges(self, groups: Groups) -> dict[str, FoundRange]:
         """Bounds for the columns that have none, from everybody's rows."""
@@ -333,11 +333,11 @@ def _found(best: FoundBound, unit: str | None, known: int | None, *, held: bool)
 
 
 def _lower(rows: int | None) -> str:
-    """What means are measured with besides, in words."""
+    """What quotients are measured with besides, in words."""
     if rows is None:
         return ""
     few = f"{rows} row{'' if rows == 1 else 's'}"
-    return f"; means also count at most {few}, and rely on that as far as both agree, within intervals of the first"
+    return f"; means and other quotients also count at most {few}, and rely on that as far as both agree; their intervals are of the first"
 
 
 def _some(bound: Bound | None) -> Bound:
@@ -400,7 +400,7 @@ def statements(
     """The statements of a release in their order.
 
     Bounds that are yet to be found are shown as 0 and 1, and of keys that are yet to be found there are taken to be
-    more than one person may have. Where means are measured with a lower bound as well, it is not shown.
+    more than one person may have. Where quotients are measured with a lower bound as well, it is not shown.
     """
     several = range(1 if bound is None else min(bound.people_in, _MANY) + 1)
     shown = keys if keys is not None else Keys(pa.table(dict.fromkeys(by, several)))

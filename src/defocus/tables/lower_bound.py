@@ -1,8 +1,8 @@
-r"""Means with few rows of each person, corrected by means with many of them.
+r"""Means and other quotients with few rows of each person, corrected by those with many of them.
 
 The bound that is best for counts loses hardly any rows, so one row of it weighs little and a mean has much noise. A
-mean loses no rows to a low bound: it weighs the people with many rows less, which moves it only if their values
-differ. Nobody knows whether they do. So a mean is measured with both bounds at once, and what the noise leaves to be
+mean, a variance or a ratio of sums loses no rows to a low bound: it weighs the people with many rows less, which moves
+it only if their values differ. Nobody knows whether they do. So it is measured with both bounds at once, and what the noise leaves to be
 seen of their difference tells how far the lower one can be relied on.
 
 That costs the first bound a sixteenth of its weight. Most people have far fewer rows than it allows for, so most of
@@ -77,7 +77,7 @@ class Ladder:
 
 
 def lower_bound(found: FoundBound, groups: int, noise: float) -> int | None:
-    r"""The bound below the one that was found with which means are measured as well; none if that is no gain.
+    r"""The bound below the one that was found with which quotients are measured as well; none if that is no gain.
 
     It is the one with the least expected error of a mean if values do not depend on whose they are: noise, and what
     it adds that rows weigh unequally. If they do depend on that, the higher bound corrects it.
@@ -103,7 +103,7 @@ def lower_bound(found: FoundBound, groups: int, noise: float) -> int | None:
 
 
 def combined(first: AnswerColumn, lower: AnswerColumn) -> AnswerColumn:
-    r"""One mean from means with both bounds.
+    r"""One mean, or another quotient, from those with both bounds.
 
     That with the lower bound, b, is moved by what all groups differ by alike, as far as that is more than noise. Then
     the first, a, is drawn towards it: :math:`b + \lambda(a - b)` with :math:`\lambda = m / (m + v)`, where v is the

@@ -61,9 +61,9 @@ class MeasurementPlan:
         """The aggregates that splits answer."""
         return [(name, aggregate) for name, aggregate in self.aggregates if isinstance(aggregate, Statistic)]
 
-    def means(self, split: int) -> bool:
-        """Whether a mean follows from a split."""
-        return any(self.source[name] == split and each.operation == "mean" for name, each in self.statistics)
+    def quotients(self, split: int) -> bool:
+        """Whether a mean or another quotient follows from a split."""
+        return any(self.source[name] == split and each.quotient for name, each in self.statistics)
 
     @property
     def apart(self) -> list[tuple[str, Measured]]:
