@@ -337,7 +337,8 @@ def _lower(rows: int | None) -> str:
     if rows is None:
         return ""
     few = f"{rows} row{'' if rows == 1 else 's'}"
-    return f"; means and other quotients also count at most {few}, and rely on that as far as both agree; their intervals are of the first"
+    said = f"; means and other quotients also count at most {few}, and rely on that as far as both agree"
+    return f"{said}; their intervals are those of the first"
 
 
 def _some(bound: Bound | None) -> Bound:

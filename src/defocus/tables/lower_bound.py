@@ -2,8 +2,8 @@ r"""Means and other quotients with few rows of each person, corrected by those w
 
 The bound that is best for counts loses hardly any rows, so one row of it weighs little and a mean has much noise. A
 mean, a variance or a ratio of sums loses no rows to a low bound: it weighs the people with many rows less, which moves
-it only if their values differ. Nobody knows whether they do. So it is measured with both bounds at once, and what the noise leaves to be
-seen of their difference tells how far the lower one can be relied on.
+it only if their values differ. Nobody knows whether they do. So it is measured with both bounds at once, and what the
+noise leaves to be seen of their difference tells how far the lower one can be relied on.
 
 That costs the first bound a sixteenth of its weight. Most people have far fewer rows than it allows for, so most of
 what they may weigh is left to the lower one: both weights are cut from one total.
