@@ -1,6 +1,8 @@
 """Means with a lower bound: what one person moves, and how exact the means are."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -19,6 +21,7 @@ from defocus.tables.found_bound import EDGES, best_bound
 from defocus.tables.keys import EVERYTHING, public_keys
 from defocus.tables.lower_bound import Ladder, combined, lower_bound
 from defocus.tables.measurement import Measuring
+from defocus.tables.noise import CellNoise
 from defocus.tables.splits import PRESENCE, Argument, Split
 from defocus.tables.weights import RowSampler, numbered
 
@@ -65,6 +68,50 @@ def test_one_person_moves_the_sums_with_both_bounds_together_by_no_more_than_a_p
     assert (whole >= 0).all()
     for left in {u for u, _, _ in rows}:
         assert np.abs(whole - sums([row for row in rows if row[0] != left])).sum() <= person
+
+
+ROWS = st.tuples(st.integers(0, 3), st.integers(0, 2), st.none() | st.floats(-1, 2), st.floats(0, 1))
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(ROWS, min_size=1, max_size=40), st.sampled_from([None, 1e-6]))
+def test_one_person_moves_what_a_release_adds_noise_to_by_no_more_than_the_noise_is_for(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[int, int, float | None, float]], delta: float | None
+) -> None:
+    added: dict[int, tuple[CellNoise, list[np.ndarray]]] = {}
+    add, best = CellNoise.add, best_bound
+
+    def watched(self: CellNoise, cells: np.ndarray, bits: Any) -> np.ndarray:
+        added.setdefault(id(self), (self, []))[1].append(cells.copy())
+        return add(self, cells, bits)
+
+    def released(kept: list[tuple[int, int, float | None, float]]) -> list[tuple[CellNoise, np.ndarray]]:
+        added.clear()
+        who, g, v, x = ([row[i] for row in kept] for i in range(4))
+        data = pa.table({"who": pa.array(who, pa.int64()), "g": g, "v": pa.array(v, pa.float64()), "x": x})
+        folder, columns = tmp_path_factory.mktemp("ledger"), {"v": (0, 1), "x": (0, 1)}
+        unit, budget = dp.user("who"), dp.Budget(1000, 1e-3)
+        with dp.open(data, unit=unit, budget=budget, columns=columns, ledger=folder / "l", name="t") as table:
+            asked = table.group_by("g", keys=[0, 1, 2])
+            aggregates = {"n": dp.count(), "m": dp.mean("v"), "r": dp.ratio("v", "x"), "d": dp.variance("x")}
+            asked.agg(**aggregates).release(epsilon=1, delta=delta, bits=seeded(1))
+        return [(noise, np.concatenate([cells.ravel() for cells in calls])) for noise, calls in added.values()]
+
+    def found(*_: Any, **how: Any) -> Any:  # whatever the histogram shows, since it is noisy itself
+        return replace(best(np.zeros(len(EDGES), np.int64), **how), rows=8)
+
+    with (
+        patch.object(CellNoise, "add", watched),
+        patch("defocus.tables.execution.best_bound", found),
+        patch("defocus.tables.execution.lower_bound", lambda *_: 2),
+    ):
+        whole = released(rows)
+        less = released([row for row in rows if row[0] != rows[0][0]] or [(9, 9, 0.0, 0.0)])
+    assert len(whole) == len(less) == 4  # the histogram and three divisions of rows
+    for (noise, cells), (_, others) in zip(whole, less, strict=True):
+        assert noise.sensitivity is not None
+        assert 0 <= np.abs(cells - others).sum() <= noise.sensitivity.l1
+        assert np.square((cells - others).astype(float)).sum() <= float(noise.sensitivity.l2) ** 2 * (1 + 1e-9)
 
 
 def _column(values: np.ndarray, error: float) -> AnswerColumn:
