@@ -6,8 +6,8 @@ holds it between the ends that are shown, or holds it or is open where it lies, 
 the number is, relative to the truth (medians), how many groups are shown, and what the answer says in the same place.
 Writes results/intervals.json. `--only` runs the questions that hold a word.
 
-The constants of the rules in `found_bound.py` and `bias.py` were chosen on the tables of `CHOSEN_ON`. Those of `FRESH`
-were written afterwards and nothing was chosen on them.
+The constants of the rules in `found_bound.py` and `bias.py` were chosen on the tables of `CHOSEN_ON`, and those of
+`lower_bound.py` on the table of `tables.py`. Those of `FRESH` were written afterwards and nothing was chosen on them.
 """
 
 import argparse
@@ -71,6 +71,10 @@ FRESH: dict[str, Callable[[Any], Floats]] = {
     "two classes": _two_classes,
     "geometric 30": lambda rng: rng.geometric(1 / 30, PEOPLE).astype(float),
     "one row each": lambda rng: rng.integers(1, 2, PEOPLE).astype(float),
+    "log-normal, mean 10": lambda rng: rng.lognormal(np.log(4), np.sqrt(2 * np.log(2.5)), PEOPLE),
+    "seven rows each": lambda rng: rng.integers(7, 8, PEOPLE).astype(float),
+    "2 % have 200": lambda rng: np.where(rng.random(PEOPLE) < 0.02, 200.0, 4.0),
+    "1 to 300": lambda rng: rng.integers(1, 301, PEOPLE).astype(float),
 }
 """Likewise, and no rule was chosen by looking at them."""
 TABLES = {**CHOSEN_ON, **FRESH}
@@ -115,6 +119,12 @@ def _by(name: str, by: str, aggregate: Any, sql: str, **keys: Any) -> Asked:
     return name, lambda t: t.group_by(by, **keys).agg(x=aggregate), bare, (by,)
 
 
+def _beside(name: str, by: str, keys: list[str]) -> Asked:
+    """A mean that is asked with the number of rows, so that one bound is found for both."""
+    bare = f"SELECT {by}, avg(distance) FROM t GROUP BY ALL"  # noqa: S608  # likewise
+    return name, lambda t: t.group_by(by, keys=keys).agg(n=dp.count(), x=dp.mean("distance")), bare, (by,)
+
+
 CARRIERS = [f"C{i:02d}" for i in range(12)]
 DISTANCE = "quantile_disc(distance, {})"
 QUESTIONS: list[Asked] = [
@@ -139,6 +149,8 @@ QUESTIONS: list[Asked] = [
     _by("distinct by carrier", "carrier", dp.count_distinct("dest"), "count(distinct dest)", keys=CARRIERS),
     _by("sum by carrier", "carrier", dp.sum("distance"), "sum(distance)", keys=CARRIERS),
     _by("mean by carrier", "carrier", dp.mean("distance"), "avg(distance)", keys=CARRIERS),
+    _beside("mean beside a count by carrier", "carrier", CARRIERS),
+    _beside("mean beside a count by dest", "dest", [f"P{i:02d}" for i in range(PLACES)]),
     _by("mean by carrier, found bounds", "carrier", dp.mean("delay", bounds="find"), "avg(delay)", keys=CARRIERS),
     _by("variance by carrier", "carrier", dp.variance("distance"), "var_pop(distance)", keys=CARRIERS),
     _by("count by dest, found keys", "dest", dp.count(), "count(*)", keys=None),

@@ -26,6 +26,7 @@ from defocus.answers.rules import Effect, Rule
 from defocus.engines.syntax import column, named
 from defocus.errors import InvalidParameterError
 from defocus.mechanisms import Gaussian, PartitionSelection
+from defocus.mechanisms.noise_shares import NoiseShare
 from defocus.mechanisms.ranges import FoundRange
 from defocus.noise import Bits
 from defocus.tables.bias import Bias
@@ -33,10 +34,12 @@ from defocus.tables.contribution import DEFAULT_ROWS, Bound, people_weight
 from defocus.tables.found_bound import EDGES, FoundBound, best_bound, hidden_rows
 from defocus.tables.grouping_sets import GroupingSets, Layout, whole_counts
 from defocus.tables.keys import EVERYTHING, Keys, StoredKeys
+from defocus.tables.lower_bound import Ladder, combined, lower_bound
 from defocus.tables.measurement import Exact, Measuring, Statement
-from defocus.tables.noise import CellNoise
+from defocus.tables.noise import CellNoise, Noisy
 from defocus.tables.planner import Plan
 from defocus.tables.rows import Rows
+from defocus.tables.splits import Split
 from defocus.tables.weights import AMONG_KEYS, Groups, RowSampler, first_of_range, published
 
 __all__ = ["Run", "rehearse", "statements"]
@@ -59,6 +62,8 @@ class Run:
     """Where keys are found, those columns of them that were named."""
     found: FoundBound | None = None
     """The number of rows of one person that count, where it was found."""
+    ladder: Ladder | None = None
+    """That bound and a lower one, where means and other quotients are measured with it as well."""
     sets: GroupingSets | None = None
     layout: Layout | None = None
     """The groups of all sets; None where the keys are yet to be found."""
@@ -93,16 +98,20 @@ class Run:
         bias = (self.bias or Bias()).of_ranges(found, dict(measurements.aggregates))
         ranges = {text: (each.low, each.high) for text, each in found.items()}
         splits = [split.found(ranges) for split in measurements.splits]
-        exact = measuring.cells(splits) if splits else []
-        whole: list[Exact | None] = [None] * len(exact)
+        whole: list[Exact | None] = [None] * len(splits)
         said: list[str] = []
-        if self.sets is None:
+        lower: dict[int, Noisy] = {}
+        if self.ladder is not None:
+            noisy, lower = self._laddered(measuring, splits, self.ladder)
+        elif self.sets is None:
+            exact = measuring.cells(splits) if splits else []
             noisy = [
                 replace(noise.noisy(cells, self.bits, plan.grid), source=f"sums {place}")
                 for place, (cells, noise) in enumerate(zip(exact, plan.splits, strict=True))
             ]
         else:
             layout = self.layout or Layout(self.sets, keys)
+            exact = measuring.cells(splits) if splits else []
             made = [
                 layout.noisy(cells, levels, self.bits, plan.grid)
                 for cells, levels in zip(exact, plan.levels, strict=True)
@@ -119,6 +128,8 @@ class Run:
                 column = whole_counts(column, counts)
             if bias != Bias():
                 column = bias.widened(column, statistic, splits[place], noisy[place])
+            if place in lower and statistic.quotient:
+                column = combined(column, statistic.read(name, splits[place], lower[place]))
             columns[name] = [column]
         for name, aggregate in measurements.apart:
             apart = replace(measuring, grid=plan.grid_of(aggregate), chance=self.chance.of(f"column {name}"))
@@ -132,6 +143,23 @@ class Run:
                 columns[name] = [_nothing(column) for column in columns[name]]
         said += [self._cut(text, bounds, bias) for text, bounds in found.items()]
         return keys, tuple(measurements.in_order(columns)), tuple(said)
+
+    def _laddered(
+        self, measuring: Measuring, splits: Sequence[Split], ladder: Ladder
+    ) -> tuple[list[Noisy], dict[int, Noisy]]:
+        """The noisy cells of every split with the first bound, and with the lower one where a mean or so is asked.
+
+        The noise of a split was planned for what one person weighs with both bounds together.
+        """
+        first, second = ladder.grids
+        quotients = [place for place in range(len(splits)) if self.plan.arrangement.quotients(place)]
+        exact = replace(measuring, grid=first).laddered(splits, [splits[place] for place in quotients], ladder)
+        noises = self.plan.splits
+        noisy = [
+            replace(noise.noisy(cells[0], self.bits, first), source=f"sums {place}")
+            for place, (cells, noise) in enumerate(zip(exact, noises, strict=True))
+        ]
+        return noisy, {place: noises[place].noisy(exact[place][1], self.bits, second) for place in quotients}
 
     def _cut(self, text: str, found: FoundRange, bias: Bias) -> Rule:
         """The bounds that were found, in words, and what they do to the numbers."""
@@ -208,11 +236,12 @@ class Run:
         person = self.plan.grid * DEFAULT_ROWS
         noisy, scale = noise.add(exact, self.bits), max(1.0, math.sqrt(noise.variance / 2))  # people are whole
         known = None if self.bound is None else self.bound.most
+        error = max((math.sqrt(cell.variance) / person for cell in self.plan.splits), default=1.0)
         best = best_bound(
             noisy,
             scale=scale,
             groups=number,
-            noise=max((math.sqrt(cell.variance) / person for cell in self.plan.splits), default=1.0),
+            noise=error,
             counts=not all(quotients),
             quotients=any(quotients),
             rows_most=known,
@@ -225,8 +254,17 @@ class Run:
         if known is not None:
             best = replace(best, beyond_most=float(hidden_rows(noisy, scale, [rows], known)[0]))
         bias = (self.bias or Bias()).of_found(best) if held else self.bias
-        run = replace(self, plan=plan, bound=Bound(rows=rows, groups=most), found=best, bias=bias)
-        return run, Rule(_found(best, self.rows.unit, known, held=held), (bias or Bias()).of_rows)
+        lower = lower_bound(best, number, error) if held and self._several else None
+        ladder = None if lower is None else Ladder.of(person, (rows, lower))
+        run = replace(self, plan=plan, bound=Bound(rows=rows, groups=most), found=best, bias=bias, ladder=ladder)
+        said = _found(best, self.rows.unit, known, held=held) + _lower(lower)
+        return run, Rule(said, (bias or Bias()).of_rows)
+
+    @property
+    def _several(self) -> bool:
+        """Whether a lower bound may be of use: for quotients of groups of one set, of which one owner has all rows."""
+        alone = self.sets is None and not any(isinstance(each.mechanism, NoiseShare) for each in self.plan.splits)
+        return alone and any(self.plan.arrangement.quotients(place) for place in range(len(self.plan.splits)))
 
     def _ranges(self, groups: Groups) -> dict[str, FoundRange]:
         """Bounds for the columns that have none, from everybody's rows."""
@@ -294,6 +332,15 @@ def _found(best: FoundBound, unit: str | None, known: int | None, *, held: bool)
     return f"{said}; {few} with any number of rows may hide in the noise: declare what nobody exceeds, bound(most=…)"
 
 
+def _lower(rows: int | None) -> str:
+    """What quotients are measured with besides, in words."""
+    if rows is None:
+        return ""
+    few = f"{rows} row{'' if rows == 1 else 's'}"
+    said = f"; means and other quotients also count at most {few}, and rely on that as far as both agree"
+    return f"{said}; their intervals are those of the first"
+
+
 def _some(bound: Bound | None) -> Bound:
     assert bound is not None  # noqa: S101  # only where people have several rows is one found
     return bound
@@ -354,7 +401,7 @@ def statements(
     """The statements of a release in their order.
 
     Bounds that are yet to be found are shown as 0 and 1, and of keys that are yet to be found there are taken to be
-    more than one person may have.
+    more than one person may have. Where quotients are measured with a lower bound as well, it is not shown.
     """
     several = range(1 if bound is None else min(bound.people_in, _MANY) + 1)
     shown = keys if keys is not None else Keys(pa.table(dict.fromkeys(by, several)))

@@ -20,6 +20,7 @@ from defocus.mechanisms.ranges import RangeFinding
 from defocus.noise import Bits
 from defocus.tables.contribution import Bound
 from defocus.tables.keys import EVERYTHING
+from defocus.tables.lower_bound import Ladder
 from defocus.tables.splits import Argument, Split
 from defocus.tables.weights import Groups, RowSampler
 
@@ -41,27 +42,43 @@ class Measuring:
 
     def cells(self, splits: Sequence[Split]) -> list[Exact]:
         """The cells of every split, in one pass over the rows."""
-        table = self._run(self.cells_sql(splits))
-        sums = [self._column(table, name) for name in table.column_names if name != "g"]
-        total, rest = sums[0], iter(sums[1:])
-        cells = []
-        for split in splits:
-            others = [next(rest) for _ in range(split.cells - 1)]
-            cells.append(np.stack([total - sum(others, np.zeros_like(total)), *others], axis=1))
-        return cells
+        return [cells for (cells,) in self.laddered(splits, (), None)]
 
-    def cells_sql(self, splits: Sequence[Split]) -> exp.Select:
-        """The statement of :meth:`cells`: values and weights, then values in [0, 1], then the sums of all cells."""
+    def laddered(self, splits: Sequence[Split], lower: Sequence[Split], ladder: Ladder | None) -> list[list[Exact]]:
+        """The same with each bound of a ladder, for the splits in ``lower``; for the others with the first alone."""
+        table = self._run(self.cells_sql(splits, lower, ladder))
+        sums = iter([self._column(table, name) for name in table.column_names if name != "g"])
+        cells: dict[Split, list[Exact]] = {split: [] for split in splits}
+        for measured in self._rounds(splits, lower, ladder):
+            total = next(sums)
+            for split in measured:
+                others = [next(sums) for _ in range(split.cells - 1)]
+                cells[split].append(np.stack([total - sum(others, np.zeros_like(total)), *others], axis=1))
+        return [cells[split] for split in splits]
+
+    @staticmethod
+    def _rounds(splits: Sequence[Split], lower: Sequence[Split], ladder: Ladder | None) -> list[Sequence[Split]]:
+        """What is measured with each bound."""
+        return [splits, *([lower] * (0 if ladder is None else len(ladder.steps) - 1))]
+
+    def cells_sql(
+        self, splits: Sequence[Split], lower: Sequence[Split] = (), ladder: Ladder | None = None
+    ) -> exp.Select:
+        """The statement of :meth:`laddered`: values and weights, then values in [0, 1], then the sums of all cells."""
         values = sorted({value for split in splits for value in split.values}, key=repr)
         names = {value: f"v{i}" for i, value in enumerate(values)}
         numbers = {names[value]: value.number(self.groups.rows.values(value.text)) for value in values}
-        weighted = self.groups.weighted(numbers, self.grid, self.chance)
+        weighted = self.groups.weighted(numbers, self.grid, self.chance, ladder)
         scaled = [named(value.scaled(column(names[value])), names[value]) for value in values]
-        rows = exp.select(column("g"), column("w"), *scaled).from_(sub(weighted, "h"), copy=False)
-        sums = [named(_total(column("w")), "s")]
-        for i, split in enumerate(splits):
-            parts = split.parts(column("w"), [column(names[value]) for value in split.values])
-            sums += [named(_total(part), f"s{i}_{j}") for j, part in enumerate(parts)]
+        rounds = self._rounds(splits, lower, ladder)
+        weights = [f"w{place or ''}" for place in range(len(rounds))]
+        rows = exp.select(column("g"), *map(column, weights), *scaled).from_(sub(weighted, "h"), copy=False)
+        sums = []
+        for weight, measured in zip(weights, rounds, strict=True):
+            sums.append(named(_total(column(weight)), f"s{weight[1:]}"))
+            for i, split in enumerate(measured):
+                parts = split.parts(column(weight), [column(names[value]) for value in split.values])
+                sums += [named(_total(part), f"s{weight[1:]}_{i}_{j}") for j, part in enumerate(parts)]
         return self._by_group(sums, rows)
 
     def keys_sql(self) -> exp.Select:

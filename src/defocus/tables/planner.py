@@ -61,6 +61,10 @@ class MeasurementPlan:
         """The aggregates that splits answer."""
         return [(name, aggregate) for name, aggregate in self.aggregates if isinstance(aggregate, Statistic)]
 
+    def quotients(self, split: int) -> bool:
+        """Whether a mean or another quotient follows from a split."""
+        return any(self.source[name] == split and each.quotient for name, each in self.statistics)
+
     @property
     def apart(self) -> list[tuple[str, Measured]]:
         """The aggregates that are measured by themselves."""

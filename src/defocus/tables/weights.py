@@ -24,6 +24,7 @@ A full row weighs ``grid``, a number that is public or was paid for.
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import final
 
 import numpy as np
@@ -36,6 +37,7 @@ from defocus.engines.syntax import BIGINT, TEXT, column, named, over, quoted, su
 from defocus.noise import Bits
 from defocus.tables.contribution import Bound
 from defocus.tables.keys import Keys, StoredKeys
+from defocus.tables.lower_bound import Ladder
 from defocus.tables.rows import Rows
 
 __all__ = ["AMONG_KEYS", "Groups", "RowSampler", "first_of_range", "group_of", "numbered", "published"]
@@ -191,20 +193,34 @@ class Groups:
         there = exp.select(exp.Literal.number(1)).from_(sub(keys.relation.copy(), "p")).where(exp.and_(*same))
         return select.where(exp.Exists(this=there), copy=False)
 
-    def weighted(self, values: Mapping[str, exp.Expression], grid: int, chance: RowSampler) -> exp.Select:
-        """One row for each row that counts: ``g``, its weight ``w``, and ``values``."""
+    def weighted(
+        self, values: Mapping[str, exp.Expression], grid: int, chance: RowSampler, ladder: Ladder | None = None
+    ) -> exp.Select:
+        """One row for each row that counts: ``g``, its weight ``w``, and ``values``.
+
+        With a ``ladder``, whose first bound is this one, there are weights ``w1`` for its lower one.
+        """
         if self.bound is None or self.rows.single:  # under every bound one row of a person is a full row
-            return self.plain({**values, "w": whole(grid)}, unit=False)
+            grids = [grid] if ladder is None else ladder.grids
+            return self.plain({**values, **{_weight(i): whole(one) for i, one in enumerate(grids)}}, unit=False)
         if self.bound.by == "sampling":
             return self._sampled(values, grid, chance)
         if self.rows.counted is not None and self._is_one and self.bound.per_group is None:
-            weight = _share(grid * self.bound.total, column(self.rows.counted), self.bound.total)
-            return self.plain({**values, "w": weight}, unit=False)
+            return self.plain({**values, **self._shares(grid, column(self.rows.counted), ladder)}, unit=False)
         if self._once:
-            return self._beside(values, grid)
+            return self._beside(values, grid, ladder)
         if self.bound.per_group is None:
-            return self._joined(values, self._by_person(grid), ("unit",))
+            return self._joined(values, self._by_person(grid, ladder), ("unit",), ladder)
         return self._joined(values, self._by_person_and_group(grid), ("unit", "g"))
+
+    def _shares(self, grid: int, number: exp.Expression, ladder: Ladder | None) -> dict[str, exp.Expression]:
+        """The weights of a row of somebody with this number of them: grid·R // max(n, R), so n weigh at most grid·R."""
+        total = _bound(self.bound).total
+        if ladder is None:
+            return {"w": _share(grid * total, number, total)}
+        together = [_share(most, number.copy(), rows) for most, rows in ladder.steps]
+        lower = [exp.paren(exp.Sub(this=after, expression=before.copy())) for before, after in pairwise(together)]
+        return {_weight(i): share for i, share in enumerate([together[0], *lower])}
 
     def people(self, grid: int, chance: RowSampler) -> exp.Select:
         """One row for each person in each group: ``g`` and the person's weight ``w`` there."""
@@ -247,13 +263,11 @@ class Groups:
     def _inner(self, values: Mapping[str, exp.Expression]) -> exp.Subquery:
         return sub(self.plain(values), "i")
 
-    def _by_person(self, grid: int) -> exp.Select:
-        """``unit`` and the weight of each of its rows: grid·R // max(n, R), so n of them weigh at most grid·R."""
-        total = _bound(self.bound).total
+    def _by_person(self, grid: int, ladder: Ladder | None) -> exp.Select:
+        """``unit`` and the weights of each of its rows."""
+        shares = self._shares(grid, exp.Count(this=exp.Star(), big_int=True), ladder)
         return (
-            exp.select(
-                column("unit"), named(_share(grid * total, exp.Count(this=exp.Star(), big_int=True), total), "w")
-            )
+            exp.select(column("unit"), *(named(share, name) for name, share in shares.items()))
             .from_(self._inner({}), copy=False)
             .group_by(column("unit"), copy=False)
         )
@@ -284,21 +298,29 @@ class Groups:
             .join(sub(totals, "c"), on=_same("unit"), copy=False)
         )
 
-    def _joined(self, values: Mapping[str, exp.Expression], weights: exp.Select, on: Sequence[str]) -> exp.Select:
+    def _joined(
+        self,
+        values: Mapping[str, exp.Expression],
+        weights: exp.Select,
+        on: Sequence[str],
+        ladder: Ladder | None = None,
+    ) -> exp.Select:
+        weighed = [column(_weight(i), "c") for i in range(1 if ladder is None else len(ladder.steps))]
         return (
-            exp.select(column("g", "r"), column("w", "c"), *(column(name, "r") for name in values))
+            exp.select(column("g", "r"), *weighed, *(column(name, "r") for name in values))
             .from_(sub(self.plain(values), "r"), copy=False)
             .join(sub(weights, "c"), on=exp.and_(*map(_same, on)), copy=False)
         )
 
-    def _beside(self, values: Mapping[str, exp.Expression], grid: int) -> exp.Select:
+    def _beside(self, values: Mapping[str, exp.Expression], grid: int, ladder: Ladder | None) -> exp.Select:
         """The same weights, counted beside each row: the rows are read once, and weighed as they were counted."""
         bound, kept = _bound(self.bound), ("g", *values)
         number = exp.Count(this=exp.Star(), big_int=True)
         shown = [column(name) for name in kept]
         if bound.per_group is None:
-            weight = _share(grid * bound.total, over(number, "unit"), bound.total)
-            return exp.select(*shown, named(weight, "w")).from_(self._inner(values), copy=False)
+            shares = self._shares(grid, over(number, "unit"), ladder)
+            weighed = [named(share, name) for name, share in shares.items()]
+            return exp.select(*shown, *weighed).from_(self._inner(values), copy=False)
         # Of the rows of a person in a group, the first min(n, P) are counted.
         place = named(over(exp.RowNumber(), "unit", "g"), "no")
         counted = exp.select(*shown, column("unit"), named(over(number, "unit", "g"), "n"), place)
@@ -357,6 +379,11 @@ def published(rows: Rows, by: tuple[str, ...], keys: Keys | StoredKeys, bound: B
     finally:
         if groups.published is not None:
             rows.engine.withdraw(groups.published)
+
+
+def _weight(place: int) -> str:
+    """The column with the weights of a bound, by its place in a ladder."""
+    return f"w{place or ''}"
 
 
 def _same(name: str) -> exp.Expression:
