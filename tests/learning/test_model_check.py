@@ -164,13 +164,23 @@ def test_models_with_shared_state_across_examples_are_refused(name: str) -> None
 LOOKING: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "pixels": lambda x: x / 255 if x.max() > 10 else x,
     "centred when wide": lambda x: x - x.mean(0) if x.std(correction=0) > 1 else x,
-    "turned": lambda x: x if x.sum() > 0 else -x,
-    "the strongest": lambda x: x + x[x[:, 0].argmax()],
     "outliers one by one": lambda x: torch.stack([row / 10 if row.abs().max() > 5 else row for row in x]),
     "a mask": lambda x: torch.zeros_like(x).masked_scatter(x > 0, 2 * x[x > 0]),
+}
+
+
+DECIDING: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "turned": lambda x: x if x.sum() > 0 else -x,
+    "the strongest": lambda x: x + x[x[:, 0].argmax()],
     "through numpy": lambda x: x * float(np.median(x.numpy())),
     "drawing now and then": lambda x: F.dropout(x) if x[0, 0] > 0 else x,
 }
+
+
+@pytest.mark.parametrize("name", DECIDING)
+def test_models_in_which_numbers_of_a_batch_decide_for_all_are_refused_with_their_line(name: str) -> None:
+    with pytest.raises(DependentExamplesError, match=r"numbers of the batch come to Python by \w+ in \w+\.py, line"):
+        check(Forward(DECIDING[name]))
 
 
 @pytest.mark.slow
@@ -507,7 +517,7 @@ class Lying:
     def __init__(self, net: nn.Module, *, norms: float = 1.0, sums: float = 1.0, mixed: bool = False) -> None:
         self.net, self.norms, self.sums, self.mixed = net, norms, sums, mixed
         self.honest = Gradients(net, nn.CrossEntropyLoss())
-        self.check, self.tell, self.checked = self.honest.check, self.honest.tell, True
+        self.check, self.tell, self.checked, self.why = self.honest.check, self.honest.tell, True, ""
 
     def clipped_sum(self, batch: Any, rule: Any) -> Any:
         if self.mixed:

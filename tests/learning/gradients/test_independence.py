@@ -267,7 +267,7 @@ def test_what_is_not_known_is_named_with_its_line() -> None:
         looked_at(model_of(Through.apply, first=True))
     with pytest.raises(UnknownUseError, match="register_hook changes gradients"):
         looked_at(model_of(hooked, first=False))
-    with pytest.raises(LookedError, match=r"numbers of the batch come to Python in \w+\.py, line \d+"):
+    with pytest.raises(LookedError, match=r"numbers of the batch come to Python by __bool__ in \w+\.py, line \d+"):
         looked_at(model_of(lambda x: x if x.sum() > 0 else -x, first=False))
 
 

@@ -218,7 +218,7 @@ class Gradients:
             Looped(model, single, self._groups),
         ]
         self._reasons: list[str] = []
-        self._why, self.looks = "", False
+        self.why, self.looks = "", False
         if _APART in self._choices.remembered:
             self._keep_apart(self._choices.remembered[_APART])
 
@@ -286,7 +286,7 @@ class Gradients:
             warnings.simplefilter("ignore", SlowGradientsWarning)
             self.clipped_sum(batch, torch.zeros_like)
         if len(self._ways) == 1:
-            self._choices.remembered.setdefault(_APART, self._why)
+            self._choices.remembered.setdefault(_APART, self.why)
             self._keep_apart(self._choices.remembered[_APART])
 
     def tell(self) -> None:
@@ -347,7 +347,7 @@ class Gradients:
         why = str(error) if isinstance(error, UnknownUseError) else f"it ended in a {type(error).__name__}"
         self.looks = self.looks or isinstance(error, LookedError)
         del self._ways[0]
-        self._why = self._why or why
+        self.why = self.why or why
         self._reasons.append(f"Not by {name}: {why}.")
         self.tell()
 

@@ -49,11 +49,18 @@ def check(graph: fx.Graph, parameters: Sequence[str]) -> None:
         if loss.meta["shape"][0] == ():  # perhaps a mean over examples that is told in an odd way
             raise MixedError(str(error)) from None
         raise dependent(str(error)) from None
-    if any(place_of(each) is not None for each in kept):
-        raise dependent("numbers of examples are kept in the model or the loss for later batches")
+    _check_kept(kept)
     result.args = (loss,)
     if loss.meta.get("total") is None and loss.meta["place"] != Place(0):
         raise UnknownUseError("the loss is neither a vector of losses nor their sum or mean")
+
+
+def _check_kept(kept: Sequence[fx.Node]) -> None:
+    """No numbers of examples stay behind."""
+    for each in kept:
+        if place_of(each) is not None:
+            made = "what the batch holds" if each.op == "placeholder" else f"what the operator {Op(each).name} makes"
+            raise dependent(f"{made} is kept in the model or the loss for later batches{line_of(each)}")
 
 
 def _follow(node: fx.Node, learns: list[bool]) -> None:
@@ -141,7 +148,8 @@ def _check_write(op: Op) -> None:
         )
     if where == "parameter":
         raise DependentExamplesError(
-            f"The model changes its own parameters in forward{line_of(op.node)}, by what it sees and without noise.",
+            f"The model changes its own parameters in forward by the operator {op.name}{line_of(op.node)}, by what it"
+            " sees and without noise.",
             fix="leave out max_norm= of embeddings and the like, or apply it between steps, to all rows.",
         )
     op.node.meta["root"] = where

@@ -31,7 +31,7 @@ from defocus.learning.gradients.losses import Losses
 from defocus.learning.gradients.reference import undisturbed
 from defocus.learning.model_guard import held
 
-__all__ = ["SIZES", "LookedError", "MixedError", "UnknownUseError", "line_of", "trace"]
+__all__ = ["SIZES", "LookedError", "MixedError", "UnknownUseError", "drawn", "line_of", "raised_in", "trace"]
 
 SIZES = (2, 997)
 """Sizes of a batch for which a model is traced: the smallest, and a prime that is larger than what code asks about."""
@@ -43,6 +43,10 @@ class UnknownUseError(Exception):
 
 class MixedError(UnknownUseError):
     """Examples meet, unless a loss of one number means the same without that."""
+
+
+class DrewError(UnknownUseError):
+    """Numbers were drawn where a graph would repeat them."""
 
 
 class LookedError(UnknownUseError):
@@ -62,6 +66,8 @@ def trace(model: Module, losses: Losses, parameters: Mapping[str, Parameter], ba
     """
     try:
         return _of_both_sizes(model, losses, parameters, batch)
+    except DrewError:
+        return _of_both_sizes(model, losses, parameters, batch, wary=True)
     except LookedError as looked:
         with _as_compiled():
             try:
@@ -70,11 +76,13 @@ def trace(model: Module, losses: Losses, parameters: Mapping[str, Parameter], ba
                 raise looked from None
 
 
-def _of_both_sizes(model: Module, losses: Losses, parameters: Mapping[str, Parameter], batch: Batch) -> fx.Graph:
+def _of_both_sizes(
+    model: Module, losses: Losses, parameters: Mapping[str, Parameter], batch: Batch, *, wary: bool = False
+) -> fx.Graph:
     found = []
     for size in SIZES:
         with undisturbed(model, losses):
-            found.append(_traced(model, losses, parameters, batch, size))
+            found.append(_traced(model, losses, parameters, batch, size, wary=wary))
     small, large = found
     _merge(small, large)
     return small
@@ -91,7 +99,9 @@ def _as_compiled() -> Iterator[None]:
         torch.compiler._is_compiling_flag = before  # noqa: SLF001
 
 
-def _traced(model: Module, losses: Losses, parameters: Mapping[str, Parameter], batch: Batch, size: int) -> fx.Graph:
+def _traced(
+    model: Module, losses: Losses, parameters: Mapping[str, Parameter], batch: Batch, size: int, *, wary: bool
+) -> fx.Graph:
     leaves, form = trees.tree_flatten(tuple(batch))
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     with mode:
@@ -112,16 +122,20 @@ def _traced(model: Module, losses: Losses, parameters: Mapping[str, Parameter], 
             after = [each for each in held(model, losses.loss) if isinstance(each, FakeTensor)]
             return [found, *(each for each in after if id(each) not in before)]
 
+    watching = _Watching(wary=wary)
     try:
-        with torch.enable_grad(), _unlogged(), _unaided(), _inside(model) as modules, _Watching(modules) as watching:
+        with torch.enable_grad(), _unlogged(), _unaided(), _inside(model) as watching.modules, watching:
             traced = make_fx(whole, tracing_mode="fake", pre_dispatch=True, _allow_non_fake_inputs=True)(weights, made)
     except UnknownUseError:
         raise
     except Exception as error:  # noqa: BLE001 -- whatever it is, a plainer way may do
         looked = _LOOKED.get(type(error).__name__)
         if looked is not None:
-            raise LookedError(f"{looked}{_raised_in(error)}") from None
-        raise UnknownUseError(f"it ended in a {type(error).__name__}{_raised_in(error)}") from None
+            name = str(getattr(error, "func", "")).split(".")
+            by = f" by the operator {name[1]}" if len(name) > 2 and not name[1].startswith("_") else ""
+            raise LookedError(f"{looked}{by}{raised_in(error)}") from None
+        by = f" of {watching.failed[1]}" if watching.failed and watching.failed[0] is error else ""
+        raise UnknownUseError(f"it ended in a {type(error).__name__}{by}{raised_in(error)}") from None
     graph = traced.graph
     graph.owning_module, traced.recomputes = traced, watching.recomputes
     graph.set_codegen(fx.graph.CodeGen())
@@ -148,11 +162,17 @@ _LOOKED = {
 
 @final
 class _Watching(TorchFunctionMode):
-    """Notes the module and the user's line in the nodes of every call, and refuses what changes gradients unseen."""
+    """Notes the module and the user's line in the nodes of every call, and refuses what changes gradients unseen.
 
-    def __init__(self, modules: list[str]) -> None:
+    One that is ``wary`` looks at every call whether numbers were drawn elsewhere before, which takes its time.
+    """
+
+    def __init__(self, *, wary: bool) -> None:
         super().__init__()
-        self._modules, self.recomputes = modules, False
+        self.modules: list[str] = []
+        self.failed: tuple[Exception, str] | None = None
+        self.recomputes = False
+        self._before = drawn() if wary else None
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -161,21 +181,26 @@ class _Watching(TorchFunctionMode):
         del types
         name = getattr(func, "__name__", "")
         if name in _READING:
-            raise LookedError(f"numbers of the batch come to Python{_line_here()}")
+            raise LookedError(f"numbers of the batch come to Python by {name}{_line_here()}")
         if name in _HOOKS:
             raise UnknownUseError(f"{name} changes gradients{_line_here()}")
+        if self._before is not None and self._before != drawn():
+            raise UnknownUseError(f"{_DREW}{_line_here()}")
         hooks = torch._C._autograd._top_saved_tensors_default_hooks(True)  # noqa: SLF001 -- has no other name
         if hooks is not None and getattr(hooks[0], "__module__", "") != "torch.utils.checkpoint":
             raise UnknownUseError(f"what is kept for the backward pass is changed{_line_here()}")
         self.recomputes |= hooks is not None
-        line, graph = f"{self._modules[-1] if self._modules else ''}{_line_here()}", _traced_now()
+        line, graph = f"{self.modules[-1] if self.modules else ''}{_line_here()}", _traced_now()
         last = None if graph is None else _last(graph)
         try:
             return func(*args, **(kwargs or {}))
         except DataDependentOutputException:
             if any(isinstance(each, FakeTensor) and _of_the_batch(each) for each in args):
-                raise LookedError(f"numbers of the batch come to Python{line}") from None
+                raise LookedError(f"numbers of the batch come to Python by {name}{line}") from None
             raise UnknownUseError(f"a draw or a constant decides in Python what is computed{line}") from None
+        except Exception as error:
+            self.failed = self.failed if self.failed and self.failed[0] is error else (error, name)
+            raise
         finally:
             node = None if graph is None else _last(graph)
             while node is not None and node is not last and "line" not in node.meta:
@@ -235,8 +260,7 @@ _HOOKS = frozenset({"register_hook", "register_post_accumulate_grad_hook"})
 def _unaided() -> Iterator[None]:
     """Refuse functions with gradients of their own, which a graph would not have, and draws that it would repeat."""
     base: Any = torch.autograd.function._SingleLevelFunction  # noqa: SLF001 -- has no other name
-    python = random.getstate()
-    numpy: Any = np.random.get_state()  # noqa: NPY002 -- what a model may draw from
+    python, numpy, before = random.getstate(), np.random.get_state(), drawn()  # noqa: NPY002 -- what a model may draw from
 
     def refused(cls: type, *args: Any, **kwargs: Any) -> Any:
         del args, kwargs
@@ -245,13 +269,21 @@ def _unaided() -> Iterator[None]:
     base.apply = classmethod(refused)  # which Function.apply calls, also where it was bound before
     try:
         yield
-        now: Any = np.random.get_state()  # noqa: NPY002
-        if python != random.getstate() or now[2] != numpy[2] or not np.array_equal(now[1], numpy[1]):
-            raise UnknownUseError("the model draws from the generators of Python or numpy")
+        if before != drawn():
+            raise DrewError(_DREW)
     finally:
         del base.apply
         random.setstate(python)
         np.random.set_state(numpy)  # noqa: NPY002
+
+
+def drawn() -> tuple[Any, ...]:
+    """How far the generators of Python and numpy are."""
+    numpy: Any = np.random.get_state()  # noqa: NPY002
+    return random.getstate(), numpy[1].tobytes(), *numpy[2:]
+
+
+_DREW = "the model draws from the generators of Python or numpy"
 
 
 def _merge(small: fx.Graph, large: fx.Graph) -> None:
@@ -259,7 +291,7 @@ def _merge(small: fx.Graph, large: fx.Graph) -> None:
     pairs = list(zip(small.nodes, large.nodes, strict=False))
     if len(small.nodes) != len(large.nodes) or any((a.op, str(a.target)) != (b.op, str(b.target)) for a, b in pairs):
         at = next((a for a, b in pairs if (a.op, str(a.target)) != (b.op, str(b.target))), None)
-        where = "" if at is None else line_of(at)
+        where = "" if at is None else f" from {_name(at)} on{line_of(at)}"
         raise UnknownUseError(f"the model calls other functions for a batch of another size{where}")
     last = [node for node in small.nodes if node.op == "placeholder"][-1]
     with small.inserting_after(last):
@@ -289,12 +321,12 @@ class _Merger:
         if isinstance(a, list | tuple) and isinstance(b, list | tuple) and len(a) == len(b):
             return type(a)(self.one(x, y, node) for x, y in zip(a, b, strict=True))
         if type(a) is not type(b) or isinstance(a, fx.Node | list | tuple):
-            raise UnknownUseError(f"the model does something else for a batch of another size{line_of(node)}")
+            raise UnknownUseError(f"{_name(node)} does something else for a batch of another size{line_of(node)}")
         if a == b or (a != a and b != b):  # noqa: PLR0124 -- not a number
             return a
         if type(a) is int and a % SIZES[0] == 0 and a // SIZES[0] * SIZES[1] == b:
             return self._times(a // SIZES[0])
-        raise UnknownUseError(f"the size of the batch is used as a number{line_of(node)}")
+        raise UnknownUseError(f"{_name(node)} uses the size of the batch as a number{line_of(node)}")
 
     def _times(self, times: int) -> fx.Node:
         if times not in self._products:
@@ -303,6 +335,11 @@ class _Merger:
                 self._products[times] = graph.call_function(_times, (self._examples, times))
             self._products[times].meta["times"] = times
         return self._products[times]
+
+
+def _name(node: fx.Node) -> str:
+    packet = getattr(node.target, "overloadpacket", node.target)
+    return f"the operator {getattr(packet, '__name__', packet)}"
 
 
 def _times(examples: int, times: int) -> int:
@@ -334,7 +371,7 @@ def _is_torch(name: str) -> bool:
     return "/torch/" in name or "/defocus/learning/" in name
 
 
-def _raised_in(error: BaseException) -> str:
+def raised_in(error: BaseException) -> str:
     """Where in the user's code an error comes from."""
     found, at = "", error.__traceback__
     while at is not None:

@@ -9,9 +9,9 @@ Guarantee:
 
     Any other model gets one example at a time, by ``vmap`` or in a loop, so that none can move the terms of others.
     Of these, examples are *made up* (of the shape of the data and none of its values): the loss of an example is the
-    same alone and in batches of several sizes and orders, up to the largest that is likely to be trained, unless the
-    model looks at numbers of a batch and therefore sees one example at a time; and it is the same whatever was seen
-    before, far larger or smaller or no numbers at all, also by state outside of the model and the loss.
+    same alone and in batches of several sizes and orders, up to the largest that is likely to be trained, and so is its
+    gradient, unless the model takes one example only; and it is the same whatever was seen before,
+    far larger or smaller or no numbers at all, also by state outside of the model and the loss.
 
     In both cases the sums that a step adds for made-up examples are those of the examples alone, and no norm is told
     shorter than the noise allows for. What cannot be judged is refused: losses and gradients that are not finite,
@@ -35,6 +35,7 @@ from defocus.learning.gradients.layouts import Batch, rows
 from defocus.learning.gradients.losses import Loss, Losses
 from defocus.learning.gradients.pieces.norm_bounds import TOLD
 from defocus.learning.gradients.reference import Steady, picked
+from defocus.learning.gradients.trace import raised_in
 from defocus.learning.model_check.examples import exchanged, extremes, made_up, told
 from defocus.learning.model_check.trials import Gradient, Trial, alike, close, finite, left_alone, of_length_one
 from defocus.learning.noise import Stream
@@ -70,7 +71,7 @@ def check_independent(
             then = _alone(trial, first)
             gradients.check(made_up(one, 2, stream) if probe is None else told(probe, _KEPT, device))
             if not gradients.checked:
-                trial.apart = gradients.looks or not _goes_together(trial, one, probe, stream, device)
+                trial.apart = not _goes_together(trial, one, probe, stream, device) or (gradients.looks and trial.drew)
             pool = _judged(trial, one, probe, stream, device)
             if not gradients.checked:
                 _check_memory(trial, pool)
@@ -78,14 +79,23 @@ def check_independent(
                 _check_history(trial, pool, first, then)
             _check_sums(trial, picked(pool, [0, 1, 2, 5]))
             gradients.tell()
+        except UnfitModelError as error:
+            raise _explained(error, gradients.why) from None
         except (DefocusError, SlowGradientsWarning, torch.OutOfMemoryError):
             raise
         except Exception as error:
             said = f"{type(error).__name__}: {error}"
             raise _unfit(
-                f"The model failed on synthetic examples of the shape of the data: {said}"[:600],
+                f"The model failed on synthetic examples of the shape of the data{raised_in(error)}: {said}"[:600],
                 _converting(model, one),
             ) from error
+
+
+def _explained(error: UnfitModelError, why: str) -> UnfitModelError:
+    """The same refusal, with the operator and the line where the model could not be followed any further."""
+    if not why or why in error.what:
+        return error
+    return type(error)(f"{error.what} It could not be followed operator by operator: {why}.", fix=error.fix)
 
 
 def check_sums_are_wide(model: Module, gradients: Gradients, one: Batch, precision: torch.dtype) -> None:
@@ -155,9 +165,9 @@ def _alone(trial: Trial, one: Batch) -> tuple[torch.Tensor, Gradient] | None:
     """What an example alone comes to before others are tried; None if a model fails on one, as will show."""
     try:
         return trial.alone(one)
-    except (DefocusError, torch.OutOfMemoryError):
+    except torch.OutOfMemoryError:
         raise
-    except Exception:  # noqa: BLE001 -- batch normalisation, for example
+    except Exception:  # noqa: BLE001 -- batch normalisation, for example; whatever is wrong is named later
         return None
 
 
@@ -182,7 +192,7 @@ def _recalling() -> DependentExamplesError:
 
 
 def _check_company(trial: Trial, pool: Batch, largest: int) -> None:
-    """Alone and in any company, losses must be the same; a model that sees one example at a time has no company."""
+    """Alone and in any company, losses must be the same, and gradients; where only one goes through, there is none."""
     if trial.apart:
         return
     for level, state in _DRAWS:
@@ -192,17 +202,30 @@ def _check_company(trial: Trial, pool: Batch, largest: int) -> None:
             for which in (*_MIXED, large) if finite(alone) else ():
                 found = trial.losses(picked(pool, list(which)), state=state)
                 if not close(found, alone[list(which)], alone, trial.most):
-                    raise dependent(
-                        "the loss of an example changes with the number or the order of the examples in its batch"
-                    )
+                    raise dependent(f"the loss of an example {_CHANGES}")
+    some = picked(pool, [0, 1, 2, 5])
+    for state in range(_KEPT):
+        with Steady():
+            alone, together = _gradients_alone(trial, some, state), trial.alone(some, state=state)[1]
+        expected: Gradient = [torch.stack(parts).sum(0) for parts in zip(*alone, strict=True)]
+        if not alike(together, expected, trial.most, trial.most, terms=len(alone)):
+            raise dependent(f"the gradient of an example {_CHANGES}")
+
+
+_CHANGES = "changes with the number or the order of the examples in its batch"
+
+
+def _gradients_alone(trial: Trial, batch: Batch, state: int = 0) -> list[Gradient]:
+    alone = [trial.alone(rows(batch, i, i + 1), state=state)[1] for i in range(len(trees.tree_leaves(batch)[0]))]
+    if not finite(*(part for each in alone for part in each)):
+        raise _unfit("The loss or gradient of a synthetic example alone is not finite.")
+    return alone
 
 
 def _check_sums(trial: Trial, batch: Batch) -> None:
     """What a step adds is what examples come to alone, and no norm is told too short."""
     with Steady():
-        alone = [trial.alone(rows(batch, i, i + 1))[1] for i in range(len(trees.tree_leaves(batch)[0]))]
-        if not finite(*(part for each in alone for part in each)):
-            raise _unfit("The loss or gradient of a synthetic example alone is not finite.")
+        alone = _gradients_alone(trial, batch)
         norms, found = trial.added(batch)
     lengths = [torch.stack([part.double().norm() for part in each]).norm() for each in alone]
     margin = TOLD if trial.exact else 1 + trial.most
@@ -218,7 +241,7 @@ def _check_sums(trial: Trial, batch: Batch) -> None:
     ]
     share = _ROUNDING if trial.exact else trial.most
     if not alike(found, expected, trial.most, share, terms=len(alone)):
-        raise dependent("the gradient of an example changes with the number or the order of the examples in its batch")
+        raise dependent(f"the gradient of an example {_CHANGES}")
 
 
 def _unfit(what: str, first: str = "") -> UnfitModelError:

@@ -9,6 +9,7 @@ from typing import Any, final
 import numpy as np
 import torch
 from torch.nn import Module
+from torch.nn.modules.module import register_module_forward_pre_hook
 from torch.utils import _pytree as trees
 
 from defocus.errors import DependentExamplesError, UnfitModelError
@@ -16,6 +17,7 @@ from defocus.learning.gradients import Gradients
 from defocus.learning.gradients.layouts import Batch, call, rows, size
 from defocus.learning.gradients.losses import Losses
 from defocus.learning.gradients.reference import allowed
+from defocus.learning.gradients.trace import drawn
 from defocus.learning.model_guard import Snapshot
 
 __all__ = [
@@ -105,8 +107,7 @@ def generators(device: torch.device) -> Iterator[Callable[[int], None]]:
     on_gpu = device.type == "cuda"
 
     def seeded(seed: int) -> None:
-        random.seed(seed)
-        np.random.seed(seed)  # noqa: NPY002
+        _seeded(seed)
         torch.default_generator.manual_seed(seed)
         if on_gpu:
             with torch.cuda.device(device):
@@ -118,6 +119,12 @@ def generators(device: torch.device) -> Iterator[Callable[[int], None]]:
         finally:
             random.setstate(of_python)
             np.random.set_state(of_numpy)  # noqa: NPY002
+
+
+def _seeded(seed: int) -> None:
+    """Start the generators of Python and numpy."""
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002
 
 
 Gradient = list[torch.Tensor]
@@ -141,15 +148,15 @@ class Trial:
         self.most = allowed(self.trained[0])
         self.exact = self.most <= _EXACT
         self.same = 1e-5 if self.exact else 1e-3
-        self.apart = False
+        self.apart, self.drew = False, False
 
     def losses(self, batch: Batch, *, state: int = 0) -> torch.Tensor:
         """The loss of each example by the user's own model."""
         return self._passed(batch, state).detach().float()
 
-    def alone(self, one: Batch) -> tuple[torch.Tensor, Gradient]:
-        """The loss and the gradient of a batch of one example, by the user's own model."""
-        losses = self._passed(one, 0)
+    def alone(self, one: Batch, *, state: int = 0) -> tuple[torch.Tensor, Gradient]:
+        """The loss and the gradient of a batch, of one example or as it is, by the user's own model."""
+        losses = self._passed(one, state)
         found = torch.autograd.grad(losses.sum(), self.trained, allow_unused=True)
         pairs = zip(found, self.trained, strict=True)
         gradient = [torch.zeros_like(p) if g is None else g.to_dense() if g.is_sparse else g for g, p in pairs]
@@ -173,9 +180,16 @@ class Trial:
         return True
 
     def added(self, batch: Batch) -> tuple[torch.Tensor, Gradient]:
-        """As a step would do it: the norm told of each example, and the sum of gradients of length one."""
+        """As a step would do it: the norm told of each example, and the sum of gradients of length one.
+
+        Examples that go one by one draw from the generators of Python and numpy as they do alone.
+        """
         self._again(0)
-        made = self._gradients.clipped_sum(_copied(batch), of_length_one)
+        anew = register_module_forward_pre_hook(lambda module, _: _seeded(0) if module is self._model else None)
+        try:
+            made = self._gradients.clipped_sum(_copied(batch), of_length_one)
+        finally:
+            anew.remove()
         return _whole(made.norms).double(), [each.grad.detach().clone() for each in self.trained]
 
     def _computed(self, given: Batch, state: int) -> torch.Tensor:
@@ -192,9 +206,10 @@ class Trial:
     def _passed(self, batch: Batch, state: int | None) -> torch.Tensor:
         if state is not None:
             self._again(state)
-        given = _copied(batch)
+        given, before = _copied(batch), drawn()
         with torch.enable_grad():
             found = self._computed(given, state or 0)
+        self.drew = self.drew or before != drawn()
         if any(leaf._version for leaf in trees.tree_leaves(given) if isinstance(leaf, torch.Tensor)):  # noqa: SLF001
             raise UnfitModelError(
                 "The model or the loss changes what it is given, so that a batch cannot be looked at twice.",
