@@ -197,12 +197,13 @@ print(json.dumps({"error": error, "seconds": spent[0], "processor_seconds": spen
 """
 
 
-def consistent(folder: Path, python: str | None, runs: int = 4) -> list[dict[str, Any]]:
+def consistent(folder: Path, python: str | None, runs: int = 3) -> list[dict[str, Any]]:
     """All 3-way tables of seven attributes of Adult: the L1 error of a table over the number of people, in the mean."""
     domain = json.loads((folder / "adult-domain.json").read_text())
     with (folder / "adult-discretised.csv").open() as file:
         codes = np.array([[int(row[name]) for name in SEVEN] for row in csv.DictReader(file)])
     workload = w.marginals([int(domain[name]) for name in SEVEN], ways=3)
+    sets = workload.sets()
     histogram = np.zeros(workload.sizes)
     np.add.at(histogram, tuple(codes.T), 1)
     found = []
@@ -221,11 +222,11 @@ def consistent(folder: Path, python: str | None, runs: int = 4) -> list[dict[str
                     fitted = plain.nonnegative(consistent=True)
                     spent.append((time.perf_counter() - start, time.process_time() - before))
                     for name, answers in zip(errors, (plain, plain.nonnegative(), fitted), strict=True):
-                        off = float(np.abs(answers.values - truth).sum()) / workload.number / len(codes)
+                        off = float(np.abs(answers.values - truth).sum()) / len(sets) / len(codes)
                         errors[name].append(off)
             each |= {name: float(np.mean(values)) for name, values in errors.items()}
             each["seconds"], each["processor_seconds"] = np.mean(spent, axis=0).tolist()
-            if python is not None:
+            if python is not None and rho < 0.1:
                 np.save(f"{home}/full.npy", histogram)
                 peers = []
                 for seed in range(1, runs + 1):

@@ -55,6 +55,7 @@ DECLARED = {
     "synthesis/people.py": "rows of synthetic people, by a seed from Bits: no privacy rests on them",
     "tables/found_bound.py": "possible tails by a public seed, of a released histogram: no privacy rests on it",
     "tables/hypothesis_tests.py": "simulations by a public seed, of numbers that were released: no privacy rests on it",
+    "workloads/consistent.py": "noise by a public seed that judges a fit of released tables: no privacy rests on it",
     "workloads/p_identity.py": "a public starting point of a search: no privacy rests on it",
 }
 """Where a module may touch another source of randomness than Bits, and why."""

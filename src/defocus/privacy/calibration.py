@@ -39,8 +39,6 @@ _LOW, _HIGH = 1e-6, 1e12
 _PRECISION = 1e-6
 _TOLERANCE = 2e-5
 """How tightly the search itself accounts; the answer is confirmed at the default."""
-_ROUGH = 5e-4
-"""How tightly it looks beyond the answer, whether the family goes on getting safer."""
 _SLACK = 1e-3
 """How much an accountant's own tolerance may disturb monotonicity."""
 
@@ -145,7 +143,7 @@ class _Search:
             stride *= 8
         if below in self._inexpressible:
             raise self._inexpressible[below]
-        self._excess(min(above + 1.0, top), tolerance=_ROUGH)
+        self._excess(min(above + 1.0, top))
         return self._final(min(max(math.exp(above), low), high), low, high, precision)
 
     def _start(self, bottom: float, top: float) -> tuple[float, float]:
@@ -187,11 +185,11 @@ class _Search:
             self._inexpressible[t] = error
             return math.inf
 
-    def _excess(self, t: float, *, tolerance: float = _TOLERANCE) -> float:
+    def _excess(self, t: float) -> float:
         """log(spent / allowed) at e^t, certified; remembered, and checked against all that was seen before."""
         budget = self._budget
         try:
-            spent = _spent(self._make(math.exp(t)), self._method, self._adjacency, budget, tolerance)
+            spent = _spent(self._make(math.exp(t)), self._method, self._adjacency, budget)
         except UnsupportedEventError as error:
             self._inexpressible[t] = error
             self._seen[t] = math.inf
@@ -253,11 +251,11 @@ def _estimate(event: Event, method: str, adjacency: Adjacency, delta: float) -> 
 
 
 @lru_cache(maxsize=1024)
-def _spent(event: Event, method: str, adjacency: Adjacency, budget: Budget, tolerance: float) -> float:
+def _spent(event: Event, method: str, adjacency: Adjacency, budget: Budget) -> float:
     """What an event costs in the measure of the budget, certified; remembered likewise."""
     loss = account(event, method, adjacency)
     if isinstance(loss, PldLoss):
-        loss = replace(loss, tolerance=max(loss.tolerance, tolerance))
+        loss = replace(loss, tolerance=max(loss.tolerance, _TOLERANCE))
     if budget.epsilon is not None:
         return loss.epsilon(budget.delta)
     return loss.rho() if budget.rho is not None else loss.mu()
