@@ -13,10 +13,10 @@ import random
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from sys import executable
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
@@ -28,7 +28,7 @@ from defocus.federated import make_identity
 NAMES = ("north", "south", "east", "west", "centre")
 PATIENTS, LONGEST = 2000, 20
 QUESTION = "SELECT COUNT(*) AS visits, AVG(days) AS stay FROM visits"
-SERVE = "import sys; from defocus.federated import serve_site; serve_site(sys.argv[1])"
+SERVE = "from defocus.federated import serve_site; serve_site({!r})"
 
 
 def free_ports(number: int) -> list[int]:
@@ -69,7 +69,7 @@ def write_files(home: Path) -> dict[str, list[int]]:
 def started(home: Path, name: str) -> subprocess.Popen[str]:
     """A hospital that listens."""
     site = subprocess.Popen(  # noqa: S603 -- our own program
-        [sys.executable, "-c", SERVE, str(home / f"{name}.toml")], stdout=subprocess.PIPE, text=True
+        [executable, "-c", SERVE.format(str(home / f"{name}.toml"))], stdout=subprocess.PIPE, text=True
     )
     if site.stdout is not None:
         site.stdout.readline()  # it says when it listens

@@ -63,7 +63,7 @@ def test_what_the_coordinator_and_its_helpers_see_is_made_from_the_sum_of_the_ot
     draw = np.random.default_rng(number)
     real = {n: draw.integers(-(2**31), 2**31, 4) for n in inbox}
     made = {n: np.zeros(4, np.int64) if n in honest else vector for n, vector in real.items()}
-    made[hidden[0]] = sum(real[n] for n in hidden)
+    made[hidden[0]] = np.sum([real[n] for n in hidden], axis=0)
 
     seen = told(plan, copies(plan, identities, parties, real), inbox, over)
 

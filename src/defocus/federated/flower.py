@@ -117,8 +117,9 @@ class PrivateClient:
         identity = self.identity if isinstance(self.identity, Identity) else self.identity(context)
         kind = said.get("kind")
         if kind == _HELLO and not self.plan.trusted:
-            kept["nonce"] = secrets.token_bytes(KEY)
-            return identity.public + kept["nonce"]
+            drawn = secrets.token_bytes(KEY)
+            kept["nonce"] = drawn
+            return identity.public + drawn
         if kind == Kind.MASKED and self.plan.trusted:
             vector = self._trained(kept, message, context, call_next)
             return vector.astype("<i8").tobytes()

@@ -126,7 +126,7 @@ def choose(
 
 def _ledger(models: Mapping[str, Evaluation]) -> Ledger:
     """The open ledger of all of them."""
-    asked = list(models.values()) if isinstance(models, Mapping) else []
+    asked: list[Any] = list(models.values())
     if len(asked) < 2 or not all(isinstance(each, Evaluation) for each in asked):
         raise InvalidParameterError(
             "A choice is among two or more models.", fix='pass {"one": evaluate(…), "other": evaluate(…)}.'
