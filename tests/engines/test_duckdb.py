@@ -43,6 +43,7 @@ def test_sums_beyond_64_bits_stay_exact(engine: Engine) -> None:
 
 
 def test_a_table_that_is_withdrawn_is_gone_and_its_memory_given_back() -> None:
+    gc.freeze()  # what other tests left is not looked at: in a long run that takes seconds each time
     engine = DuckDbEngine()
     tables = [pa.table({"x": [1]}), pa.table({"x": [2]})]
     references = [weakref.ref(table) for table in tables]
@@ -162,6 +163,7 @@ def test_what_does_not_fit_in_memory_is_spilled_where_only_the_user_reads_and_re
 
 
 def test_a_forgotten_engine_gives_everything_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gc.freeze()  # likewise
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     engine = DuckDbEngine()
     assert list(tmp_path.iterdir())

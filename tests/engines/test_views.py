@@ -243,9 +243,11 @@ def test_one_row_more_moves_no_other_row_type_or_error(people: Any, text: str, t
         after = source(people, table="v")
         assert after.schema == before.schema
         assert sorted(repr(row) for row in rows(after) if row["id"] != 1000) == were
-        with opened(people, tmp_path) as table:
-            assert abs(counted(table.bound(rows=1)) - len(were)) <= 2
         people.execute("DELETE FROM people WHERE id = 1000")
+    for i, odd in enumerate(ODD):  # all of them at once in one answer, to which each adds a row or none
+        people.execute("INSERT INTO people VALUES (?, ?, NULL, 'nan', true)", [1000 + i, odd])
+    with opened(people, tmp_path) as table:
+        assert -1 <= counted(table.bound(rows=1)) - len(were) <= len(ODD) + 1
 
 
 def test_a_relation_is_refused_and_its_table_is_read(people: Any, tmp_path: Path) -> None:

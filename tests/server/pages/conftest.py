@@ -32,6 +32,8 @@ ARGUMENTS = [
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync"),
 ]
+PICTURES = os.environ.get("PICTURES")
+"""The folder in which pictures of all pages are kept, where somebody wants to see them."""
 PASSWORD = "four words are enough"  # noqa: S105  # of people who are made up
 EVIL = "<img src=x onerror=\"document.title='hit'\">'\"{{7*7}}"
 """Text that acts wherever it is not escaped."""
@@ -82,11 +84,10 @@ def browser(playing: Playwright) -> Iterator[Browser]:
 
 @dataclass
 class Visitor:
-    """Somebody with a browser. Each page that is looked at is checked, and kept as pictures."""
+    """Somebody with a browser. Each page that is looked at is checked, and kept as pictures if they are wanted."""
 
     page: Page
     site: Site
-    pictures: Path
     problems: list[str]
 
     def go(self, path: str) -> None:
@@ -98,20 +99,25 @@ class Visitor:
         with self.page.expect_navigation():
             self.page.click(selector)
 
-    def look(self, name: str) -> None:
-        """Check the page for those who do not see it or have a small screen, and take pictures."""
+    def look(self, name: str, *, dark: bool = True) -> None:
+        """Check the page for those who do not see it or have a small screen, and take pictures where they are wanted.
+
+        ``dark`` also checks its contrasts in the dark, which no text and no language changes.
+        """
         page = self.page
         found = Axe().run(page)
         assert found.violations_count == 0, f"{name}: {found.generate_report()}"
-        looks = [(width, scheme) for scheme in ("light", "dark") for width in (1280, 400)]
-        for width, scheme in looks if "PICTURES" in os.environ else (looks[0], looks[3]):
+        schemes = [(width, scheme) for scheme in ("light", "dark") for width in (1280, 400)]
+        for width, scheme in schemes if PICTURES else (schemes[0], schemes[3]):
             page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
             page.set_viewport_size({"width": width, "height": 900})
-            page.screenshot(path=self.pictures / f"{name}-{width}-{scheme}.png", full_page=True)
+            if PICTURES:
+                page.screenshot(path=Path(PICTURES, f"{name}-{width}-{scheme}.png"), full_page=True)
             wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
             assert wide <= 0, f"{name} is {wide} pixels wider than a screen of {width}"
-        dark = Axe().run(page, options={"runOnly": ["color-contrast"]})
-        assert dark.violations_count == 0, f"{name}, dark: {dark.generate_report()}"
+        if dark:
+            contrasts = Axe().run(page, options={"runOnly": ["color-contrast"]})
+            assert contrasts.violations_count == 0, f"{name}, dark: {contrasts.generate_report()}"
         page.emulate_media(color_scheme="light")
         page.set_viewport_size({"width": 1280, "height": 900})
         assert page.title() != "hit"
@@ -142,10 +148,10 @@ def _is_bad(said: ConsoleMessage) -> bool:
 
 
 @pytest.fixture
-def visitor(browser: Browser, site: Site, tmp_path: Path) -> Iterator[Callable[..., Visitor]]:
+def visitor(browser: Browser, site: Site) -> Iterator[Callable[..., Visitor]]:
     """Makes visitors; nothing may be loaded from elsewhere, and no page may break the rules that it came with."""
-    pictures = Path(os.environ.get("PICTURES") or tmp_path / "pictures")
-    pictures.mkdir(parents=True, exist_ok=True)
+    if PICTURES:
+        Path(PICTURES).mkdir(parents=True, exist_ok=True)
     opened: list[tuple[BrowserContext, list[str]]] = []
 
     def visit(**how: Any) -> Visitor:
@@ -169,7 +175,7 @@ def visitor(browser: Browser, site: Site, tmp_path: Path) -> Iterator[Callable[.
         page.on("dialog", opened_dialog)
         page.on("request", sent)
         opened.append((context, problems))
-        return Visitor(page, site, pictures, problems)
+        return Visitor(page, site, problems)
 
     yield visit
     for context, problems in opened:

@@ -31,19 +31,19 @@ def test_people_of_all_roles_go_from_the_first_link_to_a_verified_bundle(
     visitor: Callable[..., Visitor], site: Site, tmp_path: Path, locale: str
 ) -> None:
     made_up(tmp_path / "visits.parquet")
-    here = locale[:2]
+    here, english = locale[:2], locale == "en-GB"
     steward = visitor(locale=locale)
     page = steward.page
     steward.go("/")
-    steward.look(f"{here}-welcome")
+    steward.look(f"{here}-welcome", dark=english)
     steward.go(site.first_link)
-    steward.look(f"{here}-invitation")
+    steward.look(f"{here}-invitation", dark=english)
     steward.accept(site.first_link)
-    steward.look(f"{here}-home-empty")
+    steward.look(f"{here}-home-empty", dark=english)
 
     # The steward declares a data set by form, and invites others.
     steward.press("main a[href='/declare']")
-    steward.look(f"{here}-begin")
+    steward.look(f"{here}-begin", dark=english)
     page.fill("#name", "visits")
     page.set_input_files("#file", tmp_path / "visits.parquet")
     steward.press("main button")
@@ -56,7 +56,7 @@ def test_people_of_all_roles_go_from_the_first_link_to_a_verified_bundle(
     page.fill("#why", "the winter")
     steward.press("button[value=declare]")
     assert page.locator("[role=alert]").is_visible()  # what is wrong is said, and nothing was declared
-    steward.look(f"{here}-declare-refused")
+    steward.look(f"{here}-declare-refused", dark=english)
     page.fill("#epsilon", "3")
     page.fill("#delta", "1e-6")
     page.fill("#rows", "2")
@@ -71,7 +71,7 @@ def test_people_of_all_roles_go_from_the_first_link_to_a_verified_bundle(
     page.fill("#what", "the bound of 30 days")
     page.fill("#why-tuning", "the longest stay of last year")
     steward.press("form[action$=tuning] button")
-    steward.look(f"{here}-steward")
+    steward.look(f"{here}-steward", dark=english)
     links = {}
     for role in ("officer", "analyst", "auditor"):
         steward.go("/people")
@@ -79,13 +79,13 @@ def test_people_of_all_roles_go_from_the_first_link_to_a_verified_bundle(
         page.select_option("#role", role)
         steward.press("main form.card button")
         links[role] = page.locator(".secret").inner_text()
-    steward.look(f"{here}-people")
+    steward.look(f"{here}-people", dark=english)
 
     # The analyst builds a question, sees its price while it changes, and asks.
     analyst = visitor(locale=locale)
     page = analyst.page
     analyst.accept(links["analyst"])
-    analyst.look(f"{here}-home")
+    analyst.look(f"{here}-home", dark=english)
     analyst.press("main a[href='/datasets/visits/ask']")
     page.select_option("#group0", "ward")
     page.select_option("#function1", "mean")
@@ -94,35 +94,35 @@ def test_people_of_all_roles_go_from_the_first_link_to_a_verified_bundle(
     before = page.locator("#preview").inner_text()
     page.fill("#epsilon", "0.6")
     page.wait_for_function("before => document.getElementById('preview').innerText !== before", arg=before)
-    analyst.look(f"{here}-ask")
+    analyst.look(f"{here}-ask", dark=english)
     analyst.press("#ask .actions button:first-child")
     page.wait_for_selector("[role=alert]")  # it has no reason
     page.fill("#reason", "Beds for the winter")
     analyst.press("#ask .actions button:first-child")
     page.wait_for_url("**/requests/*")
     request = page.url
-    analyst.look(f"{here}-waiting")
+    analyst.look(f"{here}-waiting", dark=english)
 
     # The officer asks back, the analyst answers, the officer approves.
     officer = visitor(locale=locale)
     page = officer.page
     officer.accept(links["officer"])
     officer.press("nav a[href='/queue']")
-    officer.look(f"{here}-queue")
+    officer.look(f"{here}-queue", dark=english)
     officer.press("article .button")
-    officer.look(f"{here}-decide")
+    officer.look(f"{here}-decide", dark=english)
     page.fill("#words", "Who will see it?")
     officer.press("button[value=ask_back]")
     analyst.go(request)
     analyst.page.fill("#reason", "Beds for the winter; the board sees it")
-    analyst.look(f"{here}-asked-back")
+    analyst.look(f"{here}-asked-back", dark=english)
     analyst.press("form[action$=reply] button")
     officer.go(request)
     officer.press("button[value=approve]")
     page.wait_for_selector(f"text={said('Downloads', locale)}")
     assert page.locator("tbody th:text-is('A')").is_visible()
     page.wait_for_function("() => document.querySelector('.chart').naturalWidth > 0")
-    officer.look(f"{here}-release")
+    officer.look(f"{here}-release", dark=english)
 
     # Every file can be had; the bundle proves itself, here and elsewhere.
     files = {}
@@ -139,20 +139,20 @@ def test_people_of_all_roles_go_from_the_first_link_to_a_verified_bundle(
     evidence = Bundle.load(files["release.bundle"]).verify(key=site.desk.key(site.desk.people.of_session(None)))
     assert evidence.require().facts["approved by"] == "officer one"
     officer.press("form[action$=publish] button")
-    officer.look(f"{here}-published")
+    officer.look(f"{here}-published", dark=english)
 
     # A stranger finds it in the register, and verifies the file; a changed one is refused.
     stranger = visitor(locale=locale)
     page = stranger.page
     stranger.go("/register")
-    stranger.look(f"{here}-register")
+    stranger.look(f"{here}-register", dark=english)
     stranger.press("main .row")
     assert page.locator(".verdict.good").is_visible()
     stranger.go("/verify")
     page.set_input_files("#bundle", files["release.bundle"])
     stranger.press("main button")
     assert page.locator(".verdict.good").is_visible()
-    stranger.look(f"{here}-verified")
+    stranger.look(f"{here}-verified", dark=english)
     text = files["release.bundle"].read_text("ascii")
     changed = tmp_path / "changed.bundle"
     changed.write_text(text.replace("planning", "learning"), encoding="ascii")
@@ -167,16 +167,16 @@ def test_people_of_all_roles_go_from_the_first_link_to_a_verified_bundle(
     auditor.go("/datasets/visits/ledger?check=true")
     assert page.locator(".verdict.good").is_visible()
     assert page.locator("td:text-is('officer one')").is_visible()
-    auditor.look(f"{here}-ledger")
+    auditor.look(f"{here}-ledger", dark=english)
     auditor.press("a[href$='/exposure']")
-    auditor.look(f"{here}-exposure")
+    auditor.look(f"{here}-exposure", dark=english)
     auditor.go("/datasets/visits")
-    auditor.look(f"{here}-dataset")
+    auditor.look(f"{here}-dataset", dark=english)
     auditor.go("/account")
     page.fill("#name", "notebook")
     auditor.press("main form.card button")
     assert page.locator(".secret").inner_text().startswith("dfc_")
-    auditor.look(f"{here}-account")
+    auditor.look(f"{here}-account", dark=english)
 
 
 def test_everything_works_without_scripts(visitor: Callable[..., Visitor], site: Site, tmp_path: Path) -> None:
@@ -218,38 +218,38 @@ def test_text_of_strangers_does_not_act_on_any_page(
     page.fill("#epsilon", "0.6")
     page.fill("#reason", EVIL)
     page.wait_for_selector("#preview table")
-    analyst.look("evil-ask")
+    analyst.look("evil-ask", dark=False)
     analyst.press("#ask .actions button:first-child")
     page.wait_for_url("**/requests/*")
     request = page.url
     officer.go("/queue")
-    officer.look("evil-queue")
+    officer.look("evil-queue", dark=False)
     officer.go(request)
-    officer.look("evil-decide")
+    officer.look("evil-decide", dark=False)
     officer.page.fill("#words", EVIL)
     officer.press("button[value=approve]")
     officer.page.wait_for_selector("text=Downloads")
-    officer.look("evil-release")
+    officer.look("evil-release", dark=False)
     assert "<img src=x" in officer.page.locator("tbody").first.inner_text()
     officer.press("form[action$=publish] button")
-    officer.look("evil-published")
+    officer.look("evil-published", dark=False)
     data_set = "/datasets/visits"
     for path in ("/", "/requests", "/register", data_set, f"{data_set}/ledger", f"{data_set}/exposure"):
         officer.go(path)
-        officer.look(f"evil-{path.strip('/').replace('/', '-') or 'home'}")
+        officer.look(f"evil-{path.strip('/').replace('/', '-') or 'home'}", dark=False)
     steward.go("/people")
     steward.page.fill("#name", EVIL + "2")
     steward.press("main form.card button")
-    steward.look("evil-people")
+    steward.look("evil-people", dark=False)
     for path in ("/datasets/visits/steward", "/datasets/visits/declare"):
         steward.go(path)
-        steward.look(f"evil-{path.rpartition('/')[2]}")
+        steward.look(f"evil-{path.rpartition('/')[2]}", dark=False)
     analyst.go("/account")
     page.fill("#name", EVIL)
     analyst.press("main form.card button")
-    analyst.look("evil-account")
+    analyst.look("evil-account", dark=False)
     analyst.go(f"/datasets/visits/ask?how=sql&sql={EVIL}&epsilon={EVIL}&purpose={EVIL}&size={EVIL}")
-    analyst.look("evil-query")
+    analyst.look("evil-query", dark=False)
     analyst.go(f"/sign-in?next={EVIL}")
     assert page.locator("[name=next]").input_value() == "/"
 
