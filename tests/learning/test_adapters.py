@@ -130,3 +130,12 @@ def test_models_without_linear_layers_and_ranks_of_nothing_are_refused() -> None
         adapt(nn.Embedding(3, 2))
     with pytest.raises(InvalidParameterError, match="rank"):
         adapt(Encoder(), rank=0)
+
+
+def test_a_part_that_is_trained_whole_is_trained_where_its_weight_is_tied_to_a_layer() -> None:
+    model = nn.ModuleDict({"table": nn.Embedding(5, 4), "middle": nn.Linear(4, 4), "out": nn.Linear(4, 5)})
+    model["out"].weight = model["table"].weight
+    adapted = adapt(model, whole=["table"])
+    trained = [name for name, each in adapted.named_parameters() if each.requires_grad]
+    assert trained == ["table.weight", "middle.down", "middle.up"]
+    assert adapted["out"].weight is adapted["table"].weight

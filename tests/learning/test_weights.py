@@ -81,3 +81,53 @@ def test_what_is_no_tensor_is_not_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UnfitModelError, match="cannot be written"):
         save_weights(tmp_path / "file", {"a": torch.zeros(2)})
+
+
+def written(home: Path, entries: object, body: bytes, name: str = "model.safetensors") -> None:
+    text = json.dumps(entries).encode()
+    (home / name).write_bytes(struct.pack("<Q", len(text)) + text + body)
+
+
+def entry(shape: list[int], *places: int) -> dict[str, object]:
+    return {"dtype": "F32", "shape": shape, "data_offsets": list(places)}
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {f"a{i}": entry([2], 0, 8) for i in range(1000)},  # a small file of much memory
+        {"a": entry([1], 0, 4), "b": entry([1], 2, 6)},
+        {"a": entry([1], 0, 4)},
+        {"a": entry([1], 4, 8)},
+        {"a": entry([-1], 0, 8)},
+        {"a": entry([True, 2], 0, 8)},
+    ],
+)
+def test_every_byte_belongs_to_one_tensor_of_a_shape(tmp_path: Path, entries: dict[str, object]) -> None:
+    written(tmp_path, entries, bytes(8))
+    with pytest.raises(UnfitModelError, match="damaged"):
+        load_weights(tmp_path)
+
+
+def test_a_part_gives_the_tensors_that_are_listed_for_it(tmp_path: Path) -> None:
+    listed = {"weight_map": {"a": "1.safetensors", "b": "2.safetensors"}}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(listed))
+    written(tmp_path, {"a": entry([1], 0, 4)}, struct.pack("<f", 1), "1.safetensors")
+    written(tmp_path, {"a": entry([1], 0, 4), "b": entry([1], 4, 8)}, struct.pack("<ff", 2, 3), "2.safetensors")
+    assert {name: float(each) for name, each in load_weights(tmp_path)[0].items()} == {"a": 1, "b": 3}
+    written(tmp_path, {"c": entry([1], 0, 4)}, bytes(4), "2.safetensors")
+    with pytest.raises(UnfitModelError, match=r"2\.safetensors is damaged"):
+        load_weights(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [{"__metadata__": torch.ones(2)}, {3: torch.ones(2)}, {"a": torch.eye(2).to_sparse()}, [torch.ones(2)]],
+    ids=["metadata", "number", "sparse", "list"],
+)
+def test_what_has_no_place_in_a_file_is_refused_and_leaves_none(tmp_path: Path, weights: object) -> None:
+    with pytest.raises(UnfitModelError, match="is no tensor of a type"):
+        save_weights(tmp_path, weights)  # type: ignore[arg-type]
+    with pytest.raises(UnfitModelError, match="config="):
+        save_weights(tmp_path, {"a": torch.ones(2)}, {"x": object()})
+    assert not list(tmp_path.iterdir())

@@ -79,7 +79,7 @@ def adapt(
         rank: how wide the matrices are.
         names: which linear layers get them, by their names or what these end in (``"query"`` for all that are called
             so), as ``target_modules`` of PEFT; all by default. Subclasses of ``Linear`` are left alone, since other
-            code reads their weights.
+            code reads their weights, and so are layers that share a weight with ``whole=``, which trains it.
         whole: parts that are trained as they are, named in the same way: a new head, for example (``modules_to_save``).
         alpha: adapters count ``alpha / rank`` times (``lora_alpha``); by default once.
 
@@ -96,7 +96,9 @@ def adapt(
     modules = dict(model.named_modules())
     kept = [name for name in modules if _is_named(name, whole)]
     inside = {each for name in kept for each in modules if each == name or each.startswith(f"{name}.")}
-    layers = [name for name, each in modules.items() if type(each) is nn.Linear and name not in inside]
+    free = {id(each) for name in kept for each in modules[name].parameters()}
+    plain = [name for name, each in modules.items() if type(each) is nn.Linear and name not in inside]
+    layers = [name for name in plain if free.isdisjoint(map(id, modules[name].parameters()))]  # tied to what is trained
     for asked, found in ((names or (), layers), (whole, kept)):
         missing = next((each for each in asked if not any(_is_named(name, [each]) for name in found)), None)
         if missing is not None:
@@ -110,7 +112,6 @@ def adapt(
         raise UnfitModelError(
             "The model has no linear layer to put an adapter beside.", fix="name parts to be trained: whole=[…]."
         )
-    free = {id(each) for name in kept for each in modules[name].parameters()}
     shared = {id(p): nn.Parameter(p.detach(), requires_grad=False) for p in model.parameters() if id(p) not in free}
     adapted: nn.Module = copy.deepcopy(model, memo=dict(shared))
     for name in kept:

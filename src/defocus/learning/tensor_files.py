@@ -36,12 +36,14 @@ _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
 
 def is_kept(value: object) -> bool:
-    """Whether a file can hold this: a tensor of a type that is known.
+    """Whether a file can hold this: a dense tensor of a type that is known.
 
     >>> is_kept(torch.zeros(2)), is_kept(torch.zeros(2, dtype=torch.complex64)), is_kept(2.0)
     (True, False, False)
     """
-    return isinstance(value, torch.Tensor) and value.dtype in _NAMES
+    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided or value.is_meta:
+        return False
+    return value.dtype in _NAMES
 
 
 def laid_out(tensors: Mapping[str, torch.Tensor]) -> tuple[dict[str, Any], list[bytes]]:
@@ -54,7 +56,7 @@ def laid_out(tensors: Mapping[str, torch.Tensor]) -> tuple[dict[str, Any], list[
     blocks: list[bytes] = []
     offset = 0
     for name, tensor in tensors.items():
-        flat = tensor.detach().cpu().contiguous().reshape(-1)
+        flat = tensor.detach().cpu().resolve_neg().contiguous().reshape(-1)
         blocks.append(bytes(flat.view(torch.uint8).numpy().data))
         ends = [offset, offset + len(blocks[-1])]
         header[name] = {"dtype": _NAMES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": ends}
@@ -72,7 +74,8 @@ def framed(header: Mapping[str, Any], blocks: list[bytes]) -> list[bytes]:
 def taken_apart(path: str | Path) -> tuple[dict[str, Any], _Body]:
     """The header of a file, and the bytes behind it, of which those that are asked for are read.
 
-    Raises a ``ValueError`` or ``struct.error`` for what is no such file.
+    Every byte belongs to one tensor, so that what is read is no larger than the file. Raises a ``ValueError``,
+    ``KeyError``, ``TypeError`` or ``struct.error`` for what is no such file.
     """
     with Path(path).open("rb") as file:
         (length,) = struct.unpack("<Q", file.read(8))
@@ -82,14 +85,21 @@ def taken_apart(path: str | Path) -> tuple[dict[str, Any], _Body]:
     header = json.loads(text)
     if len(text) < length or not isinstance(header, dict):
         raise ValueError(length)
-    empty = Path(path).stat().st_size == 8 + length
-    return header, np.zeros(0, np.uint8) if empty else np.memmap(path, np.uint8, "r", offset=8 + length)
+    rest = Path(path).stat().st_size - 8 - length
+    reached = 0
+    for start, end in sorted(told["data_offsets"] for name, told in header.items() if name != "__metadata__"):
+        if start != reached or end < start:
+            raise ValueError(start)
+        reached = end
+    if reached != rest:
+        raise ValueError(rest)
+    return header, np.memmap(path, np.uint8, "r", offset=8 + length) if rest else np.zeros(0, np.uint8)
 
 
 def tensor_at(told: Mapping[str, Any], body: _Body) -> torch.Tensor:
     """The tensor that an entry of a header tells of, in memory of its own."""
     start, end = told["data_offsets"]
-    if not 0 <= start <= end <= len(body):
+    if not 0 <= start <= end <= len(body) or any(type(each) is not int or each < 0 for each in told["shape"]):
         raise ValueError(end)
     flat = torch.empty(end - start, dtype=torch.uint8)  # from_numpy gives what is empty strides that no view has
     flat.numpy()[:] = body[start:end]

@@ -37,10 +37,11 @@ def load_weights(folder: str | Path) -> tuple[dict[str, torch.Tensor], dict[str,
     """
     home = Path(folder)
     weights: dict[str, torch.Tensor] = {}
-    for part in _parts(home):
+    for part, listed in _parts(home).items():
         try:
             header, body = taken_apart(home / part)
-            weights |= {name: tensor_at(told, body) for name, told in header.items() if name != "__metadata__"}
+            names = [name for name in header if name != "__metadata__"] if listed is None else listed
+            weights |= {name: tensor_at(header[name], body) for name in names}
         except OSError as error:
             raise _unfit(f"{part} cannot be read: {error.strerror or type(error).__name__}", _FIX) from None
         except (ValueError, TypeError, KeyError, AttributeError, RuntimeError, RecursionError, struct.error):
@@ -62,19 +63,22 @@ def save_weights(
     ['model.safetensors']
     >>> home.cleanup()
     """
-    odd = next(
-        (name for name, each in weights.items() if not isinstance(each, torch.Tensor) or not is_kept(each)), None
-    )
-    if odd is not None:
-        raise _unfit(f"{odd!r:.100} is no tensor of a type that the file has", "pass model.state_dict().")
+    given: Any = weights
+    for name, each in given.items() if isinstance(given, Mapping) else [(None, None)]:
+        if not isinstance(name, str) or name == "__metadata__" or not is_kept(each):
+            raise _unfit(f"{name!r:.100} is no tensor of a type that the file has", "pass model.state_dict().")
+    try:
+        text = None if config is None else json.dumps(dict(config), indent=2) + "\n"
+    except (ValueError, TypeError, RecursionError):
+        raise _unfit("config= is no mapping of what JSON has", "pass a dict of texts, numbers and lists.") from None
     home = Path(folder)
     try:
         home.mkdir(parents=True, exist_ok=True)
         header, blocks = laid_out(weights)
         with (home / _WEIGHTS).open("wb") as file:
             file.writelines(framed({"__metadata__": {"format": "pt"}, **header}, blocks))
-        if config is not None:
-            (home / _CONFIG).write_text(json.dumps(dict(config), indent=2) + "\n", encoding="utf-8")
+        if text is not None:
+            (home / _CONFIG).write_text(text, encoding="utf-8")
     except OSError as error:
         raise _unfit(f"they cannot be written: {error.strerror or type(error).__name__}", "name a folder.") from None
 
@@ -82,15 +86,16 @@ def save_weights(
 _FIX = f"name a folder with {_WEIGHTS}, or with {_INDEX} and the parts that it names."
 
 
-def _parts(home: Path) -> list[str]:
-    """The names of the files that hold the tensors."""
+def _parts(home: Path) -> dict[str, list[str] | None]:
+    """The names of the files that hold the tensors, and of the tensors in each; None for all of them."""
     if (home / _WEIGHTS).exists():
-        return [_WEIGHTS]
+        return {_WEIGHTS: None}
     if (home / _INDEX).exists():
         listed = _json(home / _INDEX).get("weight_map")
-        names = sorted(set(map(str, listed.values()))) if isinstance(listed, dict) else []
-        if names and all(Path(name).name == name for name in names):  # nothing outside of the folder
-            return names
+        there = listed if isinstance(listed, dict) else {}
+        parts = sorted({str(part) for part in there.values()})
+        if parts and all(part and Path(part).name == part for part in parts):  # nothing outside of the folder
+            return {part: [name for name in there if str(there[name]) == part] for part in parts}
         raise _unfit(f"{_INDEX} names no files beside it", "fetch it again.")
     if any(home.glob("*.bin")) or any(home.glob("*.pt")):
         raise _unfit(
