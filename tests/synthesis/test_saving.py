@@ -61,7 +61,8 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Generator:
     data = pa.table({"age": [20 + i % 50 for i in range(300)], "ward": [["A", "B", None][i % 3] for i in range(300)]})
     how: dict[str, Any] = {"budget": dp.Budget(20, 1e-3), "ledger": tmp_path_factory.mktemp("a") / "a", "name": "v"}
     with dp.open(data, unit=dp.rows(), columns={"age": (0, 99), "ward": ["A", "B"]}, **how) as table:
-        return table.synthesise(epsilon=8, delta=1e-6, bits=seeded(1))
+        made: Generator = table.synthesise(epsilon=8, delta=1e-6, bits=seeded(1))
+    return made
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -150,10 +150,11 @@ class GraphGenerator:
         labels = None if held["labels"] is None else tuple(map(str, held["labels"]))
         mixing = None if held["mixing"] is None else np.asarray(held["mixing"], np.float64)
         made = cls(np.asarray(held["degrees"], np.float64), float(held["triangles"]), labels, mixing)
-        groups = 0 if labels is None else len(set(labels))
-        if made.degrees.ndim != 1 or not len(made.degrees) or (labels is None) != (mixing is None):
-            raise ValueError("degrees, labels and groups do not fit together")
-        if labels is not None and (len(labels) != len(made.degrees) or np.shape(mixing) != (groups, groups)):
+        fits = made.degrees.ndim == 1 and len(made.degrees) and (labels is None) == (mixing is None)
+        if labels is not None and mixing is not None:
+            groups = len(set(labels))
+            fits = fits and len(labels) == len(made.degrees) and mixing.shape == (groups, groups)
+        if not fits:
             raise ValueError("degrees, labels and groups do not fit together")
         most = len(made.degrees) ** 2 + 1e6  # noise may exceed what a graph has, but not by that
         numbers = (made.degrees, np.array(made.triangles) / most, np.zeros(0) if mixing is None else mixing)
