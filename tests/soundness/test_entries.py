@@ -19,6 +19,9 @@ COMMANDS = {
     "choose-budget": "public facts",
     "audit mechanism": "synthetic neighbours", "audit history": "the ledger only",
     "audit membership": "attacks a function of the user's, for whoever holds the rows",
+    "audit canaries": "attacks a function of the user's, with canaries of its own",
+    "audit reconstruction": "attacks a function of the user's, with bits of its own",
+    "audit scores": "scores of canaries, which are nobody's rows",
     "estimate": "randomised reports", "shuffler": "sealed reports",
     "predict": "applies what was released to the caller's own rows",
 }  # fmt: skip
