@@ -53,6 +53,7 @@ DECLARED = {
     "synthesis/networks.py": "edges of synthetic graphs, by a seed from Bits: no privacy rests on them",
     "synthesis/noise_aware.py": "noise that released counts may have had, by a seed from Bits: no privacy rests on it",
     "synthesis/people.py": "rows of synthetic people, by a seed from Bits: no privacy rests on them",
+    "synthesis/prediction.py": "which synthetic records train a rule, by a seed from Bits: no privacy rests on it",
     "tables/found_bound.py": "possible tails by a public seed, of a released histogram: no privacy rests on it",
     "tables/hypothesis_tests.py": "simulations by a public seed, of numbers that were released: no privacy rests on it",
     "workloads/consistent.py": "noise by a public seed that judges a fit of released tables: no privacy rests on it",

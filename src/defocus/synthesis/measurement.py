@@ -53,6 +53,7 @@ __all__ = [
     "PLAIN",
     "STEPS",
     "Counts",
+    "CountsByClass",
     "Fitted",
     "Setup",
     "Spending",

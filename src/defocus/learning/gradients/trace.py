@@ -31,7 +31,17 @@ from defocus.learning.gradients.losses import Losses
 from defocus.learning.gradients.reference import undisturbed
 from defocus.learning.model_guard import held
 
-__all__ = ["SIZES", "LookedError", "MixedError", "UnknownUseError", "drawn", "line_of", "raised_in", "trace"]
+__all__ = [
+    "SIZES",
+    "DrewError",
+    "LookedError",
+    "MixedError",
+    "UnknownUseError",
+    "drawn",
+    "line_of",
+    "raised_in",
+    "trace",
+]
 
 SIZES = (2, 997)
 """Sizes of a batch for which a model is traced: the smallest, and a prime that is larger than what code asks about."""
