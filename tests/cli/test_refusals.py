@@ -104,3 +104,13 @@ def test_a_delta_that_would_work_is_told_as_an_option_that_works(defocus: Callab
     assert ran.code == 1
     assert "ask with --delta 5e-07" in " ".join(ran.err.split())
     assert defocus("query", FOUND, "--epsilon", "1", "--delta", "1.25e-07").code == 0
+
+
+def test_a_column_of_which_nothing_is_known_is_declared_in_the_file(home: Path, defocus: Callable[..., Any]) -> None:
+    text = (home / "defocus.toml").read_text("utf-8").replace('values = ["A", "B"]\n', "")
+    (home / "defocus.toml").write_text(text, "utf-8")
+    refused = defocus("synthesise", "made.csv", "--epsilon", 1, "--delta", 1e-6, "--only", "ward")
+    assert refused.code
+    assert "under [columns.ward], values = [" in refused.err
+    assert "--find ward" in refused.err
+    assert "columns={" not in refused.err

@@ -281,9 +281,15 @@ def _undeclared(name: str, kind: Kind) -> NotDeclaredError:
         Kind.TIMESTAMP: f'its first and last moment, columns={{"{name:.40}": (datetime(…), datetime(…))}}',
     }
     usual = f'its bounds, columns={{"{name:.40}": (0, 100)}}'
+    text = kind is Kind.TEXT
+    ends = "low = 2020-01-01 and high = 2024-12-31" if kind in {Kind.DATE, Kind.TIMESTAMP} else "low = 0 and high = 100"
+    lines = 'values = ["A", "B"], or its kind, such as "integer", if it holds no text' if text else ends
+    found = f" or find the frequent values with --find {name:.40};" if text else ""
     return NotDeclaredError(
         f"Nothing was declared about the {kind} column {name!r:.60}, and nothing is read from the data for that.",
         fix=f"declare {ways.get(kind, usual)}; or leave the column out with only=[…]{retyped(name, kind)}.",
+        command=f"declare in the dataset file, under [columns.{name:.40}], {lines};{found} or name the columns to"
+        " synthesise with --only.",
     )
 
 
