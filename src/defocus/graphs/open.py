@@ -382,7 +382,7 @@ def booked(
     if isinstance(place, Ledger):
         book = place
         book.terms.hold(dataset=None, unit=None, budget=budget)
-    elif unit is None or (exists(place) and "://" not in str(place)):
+    elif exists(place) and (unit is None or "://" not in str(place)):
         book = undo.enter_context(Ledger.open(place, anchor_file=anchor_file, budget=budget))
     else:
         made: dict[str, Any] = {"budget": budget, "unit": unit, "dataset": holding.dataset, **facts}
