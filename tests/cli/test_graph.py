@@ -169,7 +169,7 @@ def test_refusals_come_before_the_charge(defocus: Callable[..., Any], edges: Pat
 
 def test_what_a_new_ledger_needs_is_named_by_options(defocus: Callable[..., Any], edges: Path) -> None:
     ran = defocus("graph", edges, "triangles", "--epsilon", 1, "--preview")
-    assert ran.code == 2
+    assert ran.code == 1
     assert "give --unit and --budget as well" in ran.err
     assert "--dataset" not in ran.err
     assert not edges.with_name("ring.ledger").exists()
