@@ -273,6 +273,39 @@ def test_a_round_is_not_begun_under_the_name_of_an_earlier_one(ledger: dp.Ledger
     assert len(seen) == NUMBER
 
 
+def test_a_beginning_that_is_refused_moves_no_client_into_another_sum(
+    ledger: dp.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a server would show survivors with signatures of earlier rounds: to some these, to others those."""
+
+    class InOrder:
+        words = staticmethod(np.arange)  # a server gives each client the same number in all rounds, if it likes
+
+    monkeypatch.setattr("defocus.federated.flower.system", InOrder)
+    plan, told, heard = TrainingPlan(**FACTS), list[Any](), list[bool]()
+
+    class Switching(Loopback):  # type: ignore[misc]  # it is final, but for this
+        def send_and_receive(self, messages: Any, *, timeout: float | None = None) -> Any:
+            for message in messages:
+                said, node = dict(message.content["defocus"]), message.metadata.dst_node_id
+                if node == 1 and said["kind"] == Kind.KEYS:
+                    told.append(said)
+                if node == 1 and len(told) == 2 and said["kind"] == Kind.CONFIRMED:
+                    earlier = {**said, "body": said["body"][:1] + sessions[0] + said["body"][33:]}
+                    for lie in (told[0], earlier):
+                        content = flwr.RecordDict({"defocus": flwr.ConfigRecord(lie)})
+                        again = flwr.Message(content, dst_node_id=1, message_type="train")
+                        heard.extend(not reply.has_error() for reply in super().send_and_receive([again]))
+                if node == 1 and said["kind"] == Kind.SHARES:
+                    sessions.append(said["body"][1:33])
+                yield from super().send_and_receive([message], timeout=timeout)
+
+    sessions = list[bytes]()
+    trained(plan, ledger, Switching(app_of(plan), NUMBER), 2)
+    assert (len(told), len(sessions)) == (2, 2)
+    assert heard == [False, False]
+
+
 @pytest.mark.parametrize("name", ["nonces", "parties", "length"])
 def test_a_beginning_that_names_others_or_another_length_is_refused(ledger: dp.Ledger, name: str) -> None:
     plan, seen = TrainingPlan(**FACTS, dropouts=1), list[Any]()

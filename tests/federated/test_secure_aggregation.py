@@ -194,6 +194,39 @@ def test_a_key_that_two_parties_send_is_refused() -> None:
         parties[0].receive(heading(Kind.DIRECTORY, plan.session) + told)
 
 
+SMALL = [
+    *(point.to_bytes(32, "little") for point in (0, 1, 2**255 - 20, 2**255 - 19, 2**255 - 18)),
+    bytes.fromhex("e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800"),
+    bytes.fromhex("5f9c95bca3508c24b1d0b1559c83ef5b04445cc4581c8e86d8224eddd09f1157"),
+]
+"""All points of small order as they may be written, by Bernstein's list; with the unused bit set they are others."""
+
+
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize("key", [*SMALL, *map(with_unused_bit, SMALL), b"", bytes(31), "first", "own"], ids=str)
+def test_a_party_whose_keys_are_none_is_left_out_and_named_and_the_others_go_on(key: Any, place: int) -> None:
+    """What its neighbours refuse, and so everybody, is refused by the coordinator before they are told."""
+    plan, identities = agreed(5)
+    parties = [Party(plan, n, own, [n, n, n]) for n, own in enumerate(identities, 1)]
+    coordinator, first = Coordinator(plan), b""
+    for party in parties:
+        said = party.begin()
+        first = first or said[HEAD : HEAD + 32]
+        if party is parties[3]:
+            body = [said[HEAD : HEAD + 32], said[HEAD + 32 : -64]]
+            body[place] = {"first": first, "own": body[1 - place]}.get(key, key)
+            said = identities[3].signed(said[:HEAD], b"".join(body))
+            with pytest.raises(ProtocolError, match=r"Party 4 sent a key that|wrong length"):
+                coordinator.accept(said)
+            continue
+        coordinator.accept(said)
+    while coordinator.due is not None:
+        for number, message in coordinator.advance().items():
+            coordinator.accept(parties[number - 1].receive(message))
+    assert coordinator.sum().tolist() == [11] * 3
+    assert coordinator.survivors == {1, 2, 3, 5}
+
+
 def test_tails_of_drawing_are_those_of_counting() -> None:
     """Against all ways to draw, in whole numbers."""
     for number, marked, drawn in ((7, 3, 4), (10, 0, 3), (12, 12, 5), (40, 11, 20)):
@@ -232,6 +265,16 @@ def test_survivors_that_others_did_not_sign_are_refused() -> None:
         parties[0].receive(alone)
 
 
+def test_what_is_kept_of_a_party_goes_on_in_the_sum_it_began_and_in_no_other() -> None:
+    """In another, signatures would be heard under other survivors than those it hears in its own."""
+    plan, identities = agreed()
+    _, parties, said = begun(plan, identities, Kind.CONFIRMED)
+    again = SumPlan(plan.parties, 3, dropouts=1)
+    with pytest.raises(ProtocolError, match="another sum"):
+        Party.resumed(again, 1, identities[0], parties[0].kept())
+    assert Party.resumed(plan, 1, identities[0], parties[0].kept()).receive(said[1])[0] == Kind.CONFIRMED
+
+
 @pytest.mark.parametrize("named", [[1, 2, 3], [2, 3, 4, 5]])
 def test_too_few_survivors_or_without_oneself_are_refused(named: list[int]) -> None:
     plan, identities = agreed()
@@ -263,7 +306,7 @@ def test_an_old_directory_under_the_same_name_opens_nothing() -> None:
     fresh = Party(plan, 1, identities[0], [1, 2, 3])
     fresh.begin()
     fresh.receive(said[1])
-    with pytest.raises(ProtocolError, match="do not open"):
+    with pytest.raises(ProtocolError, match="What party 2 shared with this one does not open"):
         fresh.receive(inbox[1])
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from defocus.errors import ProtocolError, TooFewPartiesError
 from defocus.federated.identity import KEY, verified
-from defocus.federated.masks import PAIR, SEALED, SELF, add_masks, commitment, derived, exchanged
+from defocus.federated.masks import PAIR, SEALED, SELF, add_masks, commitment, derived, exchanged, usable
 from defocus.federated.messages import Kind, Received, bitmap, numbers, read, rows, table, written
 from defocus.federated.secret_sharing import SHARE, coefficients, combined
 from defocus.federated.sum_plan import SumPlan
@@ -34,7 +34,7 @@ class Coordinator:
 
     __slots__ = (
         *("_dealt", "_directory", "_done", "_due", "_factors", "_heard", "_inboxes"),
-        *("_keys", "_plan", "_shares", "_signatures", "_survivors", "_total"),
+        *("_keys", "_plan", "_sent", "_shares", "_signatures", "_survivors", "_total"),
     )
 
     def __init__(self, plan: SumPlan) -> None:
@@ -42,6 +42,7 @@ class Coordinator:
         self._due: Kind | None = Kind.KEYS
         self._heard: set[int] = set()
         self._keys: dict[int, bytes] = {}
+        self._sent: set[bytes] = set()
         self._signatures: dict[int, bytes] = {}
         self._directory: dict[int, tuple[int, ...]] = {}
         self._dealt: dict[int, dict[int, bytes]] = {}
@@ -140,6 +141,12 @@ class Coordinator:
     def _take_keys(self, received: Received) -> None:
         if len(received.body) != 2 * KEY:
             raise ProtocolError("A message has the wrong length.")
+        own = bytes(received.body[:KEY]), bytes(received.body[KEY:])
+        if not all(map(usable, own)):  # its neighbours would refuse all that they are told, and so the whole sum
+            raise ProtocolError(f"Party {received.sender} sent a key that is none.")
+        if self._sent.intersection(own) or own[0] == own[1]:
+            raise ProtocolError(f"Party {received.sender} sent a key that was sent before.")
+        self._sent.update(own)
         self._keys[received.sender] = bytes(received.body) + received.signature
 
     def _directories(self, heard: frozenset[int]) -> dict[int, bytes]:

@@ -125,11 +125,12 @@ class PrivateClient:
             return vector.astype("<i8").tobytes()
         if kind == Kind.KEYS and not self.plan.trusted:
             nonce = kept.pop("nonce", None)  # for one round
-            kept["parties"], kept["nonces"], kept["length"] = said["parties"], said["nonces"], said["length"]
-            number = self._sum_plan(kept).parties.index(identity.public) + 1
-            if nonce is None or _parts(kept["nonces"])[number - 1] != nonce:
+            plan = self._sum_plan(said)
+            number = plan.parties.index(identity.public) + 1
+            if nonce is None or _parts(said["nonces"])[number - 1] != nonce:
                 raise ProtocolError("The server begins a round of another time.")
-            party = Party(self._sum_plan(kept), number, identity)
+            kept["parties"], kept["nonces"], kept["length"] = said["parties"], said["nonces"], said["length"]
+            party = Party(plan, number, identity)
             body = party.begin()
         elif "party" in kept and isinstance(said.get("body"), bytes) and not self.plan.trusted:
             plan = self._sum_plan(kept)

@@ -15,7 +15,7 @@ from defocus.errors import ProtocolError
 from defocus.federated.identity import KEY
 from defocus.federated.secret_sharing import SHARE
 
-__all__ = ["PAIR", "SEALED", "SELF", "add_masks", "commitment", "derived", "exchanged", "nonce_of"]
+__all__ = ["PAIR", "SEALED", "SELF", "add_masks", "commitment", "derived", "exchanged", "nonce_of", "usable"]
 
 SEALED = 2 * SHARE + 16
 """Bytes of two shares as they travel, with the tag that shows they are whole."""
@@ -61,6 +61,15 @@ def exchanged(mine: tuple[int, X25519PrivateKey], theirs: tuple[int, bytes], ses
         raise ProtocolError("A party sent a key that is none.") from None
     both = sorted([(number, own.public_key().public_bytes_raw()), theirs])
     return derived(shared, session, what + b"".join(each.to_bytes(2) + public for each, public in both))
+
+
+def usable(public: bytes) -> bool:
+    """Whether keys can be exchanged with it: with a point of small order, all would be zero, and are refused."""
+    try:
+        X25519PrivateKey.generate().exchange(X25519PublicKey.from_public_bytes(public))
+    except ValueError:
+        return False
+    return True
 
 
 def nonce_of(sender: int, receiver: int) -> bytes:

@@ -74,14 +74,16 @@ class Party:
         Keep one such state only, and the newest: who goes on from an older one could be made to reveal both masks.
         """
         own = (self._sealing.private_bytes_raw(), self._keys.private_bytes_raw(), self._seed, self._survivors)
-        said = [int(self._due or 0), [each.hex() for each in own]]
+        said = [self._plan.session.hex(), int(self._due or 0), [each.hex() for each in own]]
         pairs = [[[n, a.hex(), b.hex()] for n, (a, b) in held.items()] for held in (self._others, self._inbox)]
         return json.dumps([*said, *pairs]).encode()
 
     @staticmethod
     def resumed(plan: SumPlan, number: int, identity: Identity, kept: bytes) -> "Party":
-        """The party of which :meth:`kept` told."""
-        due, own, others, inbox = json.loads(kept)
+        """The party of which :meth:`kept` told; in the sum that it began, and no other."""
+        session, due, own, others, inbox = json.loads(kept)
+        if session != plan.session.hex():
+            raise ProtocolError("This party began another sum.")
         party = Party(plan, number, identity)
         sealing, keys, party._seed, party._survivors = (bytes.fromhex(each) for each in own)
         party._sealing, party._keys = (X25519PrivateKey.from_private_bytes(each) for each in (sealing, keys))
@@ -159,7 +161,7 @@ class Party:
             try:
                 shares = cipher.decrypt(nonce_of(dealer, number), text, plan.session)
             except InvalidTag:
-                raise ProtocolError("Shares for this party do not open.") from None
+                raise ProtocolError(f"What party {dealer} shared with this one does not open.") from None
             self._inbox[dealer] = shares[:SHARE], shares[SHARE:]
         self._enough(len(self._inbox))
         if self._values is None:
