@@ -14,6 +14,7 @@ from tests.tables.worlds import rows_of
 
 import defocus as dp
 from defocus.answers import AnswerColumn
+from defocus.answers.noise_sources import Noise
 from defocus.engines.duckdb import DuckDbEngine
 from defocus.noise.testing import seeded
 from defocus.tables.contribution import Bound
@@ -127,7 +128,7 @@ def _error(groups: int, off: float, differing: float) -> float:
         truth = random.normal(0, 1, groups)
         first = truth + random.laplace(0, np.sqrt(0.5), groups)
         lower = truth + off + random.normal(0, differing, groups) + random.laplace(0, np.sqrt(0.5) / 10, groups)
-        column = combined(_column(first, 1.0), _column(lower, 0.1))
+        column = combined(_column(first, 1.0), _column(lower, 0.1), (-np.inf, np.inf))
         assert (column.low <= np.minimum(first - 2, column.values)).all()
         assert (column.high >= np.maximum(first + 2, column.values)).all()
         squares.append(np.square(column.values - truth).mean())
@@ -139,6 +140,51 @@ def test_means_are_nearly_as_exact_as_the_better_of_two(groups: int) -> None:
     assert _error(groups, 0, 0) < (0.9 if groups == 1 else 0.4)
     assert _error(groups, 9, 3) < 1.2
     assert _error(groups, 2, 0) < (1.4 if groups == 1 else 0.6)
+
+
+def test_quotients_stay_in_the_range_in_which_they_lie_whatever_the_data() -> None:
+    first, lower = np.full(40, 0.9), np.linspace(0.5, 1.0, 40)  # all groups together are moved up
+    column = combined(_column(first, 0.1), _column(lower, 0.001), (0.0, 1.0))
+    assert column.values.max() == 1.0
+    assert (column.low <= column.values).all()
+    assert (column.values <= column.high).all()
+
+
+@pytest.mark.parametrize(("off", "kept"), [(0.0, 0.0), (50.0, 1.0)])
+def test_quotients_of_the_same_sums_are_not_taken_to_cancel(off: float, kept: float) -> None:
+    random = np.random.default_rng(1)
+    values, apart = np.full(30, 3.0), off * np.where(random.random(30) < 0.5, -1, 1)
+    cells = np.tile([[0.6, 0.8]], (30, 1))
+    noises = [Noise({source: size * cells}, 1.96, linear=False) for source, size in (("sums", 1.0), ("lower", 0.1))]
+    first, lower = _column(values, 1.0), _column(values + apart, 0.1)
+    one, other = (
+        combined(replace(first, name=name, noise=noises[0]), replace(lower, noise=noises[1]), (-np.inf, np.inf)).noise
+        for name in ("one", "other")
+    )
+    assert isinstance(one, Noise)
+    assert isinstance(other, Noise)
+    assert one.errors(30) == pytest.approx(1.0)
+    together = sum(
+        (one.factors[source] * other.factors[source]).sum(axis=1) for source in {*one.factors} & {*other.factors}
+    )
+    assert together == pytest.approx(kept, abs=0.05)
+
+
+def test_means_and_deviations_beside_a_lower_bound_stay_in_range_and_differ_by_no_less_than_their_noise(
+    tmp_path: Path,
+) -> None:
+    random = np.random.default_rng(3)
+    rows = np.where(random.random(20_000) < 0.02, 200, 4)
+    who = np.repeat(np.arange(len(rows)), rows)
+    data = pa.table({"who": who, "g": random.integers(0, 20, len(who)), "v": np.where(rows == 200, 0.0, 1.0)[who]})
+    unit, budget, columns = dp.user("who"), dp.Budget(1000), {"v": (0, 1)}
+    with dp.open(data, unit=unit, budget=budget, columns=columns, ledger=tmp_path / "l", name="visits") as table:
+        asked = table.group_by("g", keys=list(range(20))).agg(n=dp.count(), m=dp.mean("v"), s=dp.std("v"))
+        answer = asked.release(epsilon=1, bits=seeded(0))
+    assert any("also count at most" in rule for rule in answer.rules)
+    assert ((answer["s"].values >= 0) & (answer["s"].values <= 0.5)).all()
+    apart = answer.derive(y="m - s")["y"]
+    assert (apart.errors > 0.9 * answer["m"].errors).all()
 
 
 def _found(rows: np.ndarray) -> int | None:

@@ -129,7 +129,8 @@ class Run:
             if bias != Bias():
                 column = bias.widened(column, statistic, splits[place], noisy[place])
             if place in lower and statistic.quotient:
-                column = combined(column, statistic.read(name, splits[place], lower[place]))
+                limits = statistic.moments.range(splits[place].values)
+                column = combined(column, statistic.read(name, splits[place], lower[place]), limits)
             columns[name] = [column]
         for name, aggregate in measurements.apart:
             apart = replace(measuring, grid=plan.grid_of(aggregate), chance=self.chance.of(f"column {name}"))
@@ -159,7 +160,8 @@ class Run:
             replace(noise.noisy(cells[0], self.bits, first), source=f"sums {place}")
             for place, (cells, noise) in enumerate(zip(exact, noises, strict=True))
         ]
-        return noisy, {place: noises[place].noisy(exact[place][1], self.bits, second) for place in quotients}
+        lower = {place: noises[place].noisy(exact[place][1], self.bits, second) for place in quotients}
+        return noisy, {place: replace(each, source=f"sums {place}, lower") for place, each in lower.items()}
 
     def _cut(self, text: str, found: FoundRange, bias: Bias) -> Rule:
         """The bounds that were found, in words, and what they do to the numbers."""

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from defocus.answers import AnswerColumn
-from defocus.answers.noise_sources import ColumnNoise, Noise
+from defocus.answers.noise_sources import Noise
 from defocus.tables.found_bound import EDGES, FoundBound
 
 __all__ = ["Ladder", "combined", "lower_bound"]
@@ -102,12 +102,13 @@ def lower_bound(found: FoundBound, groups: int, noise: float) -> int | None:
     return best if best is not None and errors[best] <= _WORTH * error(1 / np.maximum(rows, found.rows)) else None
 
 
-def combined(first: AnswerColumn, lower: AnswerColumn) -> AnswerColumn:
+def combined(first: AnswerColumn, lower: AnswerColumn, limits: tuple[float, float]) -> AnswerColumn:
     r"""One mean, or another quotient, from those with both bounds.
 
     That with the lower bound, b, is moved by what all groups differ by alike, as far as that is more than noise. Then
     the first, a, is drawn towards it: :math:`b + \lambda(a - b)` with :math:`\lambda = m / (m + v)`, where v is the
-    variance of the noise of a, and m that of b and of what groups differ by besides, as far as that shows.
+    variance of the noise of a, and m that of b and of what groups differ by besides, as far as that shows. What all
+    groups differ by may move it out of the ``limits`` in which it lies whatever the data: then it is the nearer one.
 
     Guarantee:
         A function of noisy numbers, so it costs nothing.
@@ -115,7 +116,8 @@ def combined(first: AnswerColumn, lower: AnswerColumn) -> AnswerColumn:
     Error:
         An average over groups: as exact as the lower mean where values do not depend on how many rows people have, and
         hardly less exact than the first where they do. Intervals are those of the first mean, drawn out to the number
-        where it lies outside, so they hold what they did.
+        where it lies outside, so they hold what they did. The standard error stays that of the first: what the noise of
+        both leaves of it is taken for a noise of its own.
     """
     variance, own = _variance(first), _variance(lower)
     both = variance + own
@@ -127,9 +129,9 @@ def combined(first: AnswerColumn, lower: AnswerColumn) -> AnswerColumn:
         apart = apart - moved
         off = _besides(apart[known], both[known])
         kept[known] = (own[known] + off) / (both[known] + off)
-    values = first.values - (1 - kept) * apart
+    values = np.clip(first.values - (1 - kept) * apart, *limits)
     low, high = np.minimum(first.low, values), np.maximum(first.high, values)
-    return replace(first, values=values, low=low, high=high, noise=_alone(first.noise, len(values)))
+    return replace(first, values=values, low=low, high=high, noise=_noise(first, lower, kept))
 
 
 def _alike(apart: _Floats, variances: _Floats) -> float:
@@ -151,9 +153,17 @@ def _variance(column: AnswerColumn) -> _Floats:
     return np.where(np.isfinite(column.errors), np.square(column.errors), np.inf)
 
 
-def _alone(noise: ColumnNoise | None, size: int) -> Noise | None:
-    """Noise of as much as this, which is no longer that of what was measured beside it with the first bound."""
-    if not isinstance(noise, Noise):
+def _noise(first: AnswerColumn, lower: AnswerColumn, kept: _Floats) -> Noise | None:
+    """Of which noises it is made: so much of those of the first, and the rest of those of the lower."""
+    one, other = first.noise, lower.noise
+    if not isinstance(one, Noise) or not isinstance(other, Noise):
         return None
-    name = f"{', '.join(noise.factors)} with a lower bound"
-    return Noise({name: noise.errors(size)[:, None]}, noise.width, linear=False)
+    both = {
+        source: np.where(part[:, None] > 0, part[:, None] * each, 0.0)
+        for noise, part in ((one, kept), (other, 1 - kept))
+        for source, each in noise.factors.items()
+    }
+    size = len(kept)
+    left = np.square(one.errors(size)) - np.square(Noise(both, one.width, linear=False).errors(size))
+    own = {f"{first.name}, with both bounds": np.sqrt(np.maximum(left, 0.0))[:, None]}
+    return Noise({**both, **own}, one.width, linear=False)
