@@ -227,7 +227,7 @@ def test_commands_ask_a_server_for_synthetic_rows_and_graphs(
     served, _ = remote
     monkeypatch.setenv("DEFOCUS_TOKEN", served.tokens[Role.ANALYST])
     where = ["--server", served.url, "--purpose", "planning", "--epsilon", "2", "--delta", "1e-7"]
-    assert main(["synthesise", str(tmp_path / "rows.csv"), "--only", "ward", "--only", "days", *where]) == 0
+    assert main(["synthesise", "--out", str(tmp_path / "rows.csv"), "--only", "ward", "--only", "days", *where]) == 0
     assert (tmp_path / "rows.csv").read_text().startswith('"ward","days"')
     assert main(["graph", "contacts", "edges", *where]) == 0
     assert "edges" in capsys.readouterr().out

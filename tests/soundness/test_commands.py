@@ -51,7 +51,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "query": ["query", SQL, "--epsilon", "2", "--dataset", "{home}/defocus.toml"],
     "init": ["init", "{home}/v.csv", "--out", "{home}/new.toml", "--unit", "person", "--budget", "1"],
     "synthesise": [
-        *("synthesise", "{home}/made.csv", "--epsilon", "2", "--delta", "1e-6", "--only", "k", "--only", "x"),
+        *("synthesise", "--out", "{home}/made.csv", "--epsilon", "2", "--delta", "1e-6", "--only", "k", "--only", "x"),
         *("--dataset", "{home}/defocus.toml"),
     ],
     "train": ["train", "{home}/train.toml"],

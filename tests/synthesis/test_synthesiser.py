@@ -305,14 +305,16 @@ def test_the_command_writes_rows_a_page_and_a_generator(tmp_path: Path, capsys: 
         "utf-8",
     )
     price = ["--epsilon", "2", "--delta", "1e-5", "--find", "ward", "--dataset", str(tmp_path / "defocus.toml")]
-    assert main(["synthesise", str(tmp_path / "s.csv"), *price, "--preview"]) == 0
+    assert main(["synthesise", *price, "--preview"]) == 0
+    assert main(["synthesise", str(tmp_path / "s.csv"), *price, "--preview"]) == 0  # the older spelling
     assert not (tmp_path / "s.csv").exists()
     files = ["--save", str(tmp_path / "g.json"), "--report", str(tmp_path / "q.html"), "--n", "70"]
-    assert main(["synthesise", str(tmp_path / "s.csv"), *price, *files]) == 0
+    assert main(["synthesise", "--out", str(tmp_path / "s.csv"), *price, *files]) == 0
     assert "total variation distance" in capsys.readouterr().out
     assert len((tmp_path / "s.csv").read_text("utf-8").splitlines()) == 71
     assert Generator.load(tmp_path / "g.json").sample(2).num_rows == 2
-    assert main(["synthesise", str(tmp_path / "s.txt"), *price]) == 2
+    for places in ([str(tmp_path / "s.txt")], ["--out", str(tmp_path / "s.txt")], [], ["a.csv", "--out", "b.csv"]):
+        assert main(["synthesise", *places, *price]) == 2
 
 
 @pytest.mark.parametrize("method", ["bayesian network", "independent"])

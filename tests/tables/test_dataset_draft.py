@@ -56,10 +56,14 @@ def test_the_draft_names_the_ledger_and_its_anchor(tmp_path: Path) -> None:
     assert parsed(draft(str(tmp_path / "*.parquet"), home=tmp_path, **said)).ledger == "stays.ledger"
 
 
-def test_every_commented_place_is_valid_once_it_is_uncommented(tmp_path: Path) -> None:
+def test_every_place_is_valid_once_it_is_filled_in(tmp_path: Path) -> None:
     text = draft(visits(tmp_path, 1), unit=user("patient_id"), budget=Budget(1, 1e-6), home=tmp_path)
-    places = ("# low", "# high", "# values", "# [bound]", "# rows", "# purposes")
+    places = ("# [bound]", "# rows", "# purposes")
     lines = [line[2:] if line.startswith(places) else line for line in text.split("\n")]
+    for name, told in (("age", ["low = 0", "high = 100"]), (HOSTILE, ['values = ["first", "second"]'])):
+        assert all(part in text for part in told)
+        at = lines.index(heading("columns", name)) + 2
+        lines[at:at] = told
     dataset = parsed("\n".join(lines), file=tmp_path / "defocus.toml")
     assert dataset.bound is not None
     assert (dataset.columns["age"].low, dataset.columns["age"].high) == (0, 100)
@@ -80,10 +84,17 @@ def test_answers_that_were_given_make_a_whole_file(tmp_path: Path) -> None:
 def test_the_types_of_a_csv_file_are_asked_for(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "2020 visits.csv", ["id", "age"], [[1, 2]])
     text = draft(path, unit=user("id"), budget=Budget(1))
-    assert text.count('kind = "text"  # or boolean, integer') == 2
+    assert text.count('kind = "text", or boolean, integer') == 1
+    assert text.count('kind = "text"\n') == 2
     assert parsed(text).name == "data_2020_visits"
     typed = draft(path, types={"age": "integer"}, unit=user("id"), budget=Budget(1))
     assert parsed(typed).columns["age"].kind is Kind.INTEGER
+
+
+def test_what_may_be_said_of_a_column_is_told_once(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "wide.csv", [f"c{i}" for i in range(24)], [range(24)])
+    comments = [line for line in draft(path).split("\n") if line.startswith("#")]
+    assert len(comments) == len(set(comments))
 
 
 def test_a_table_of_a_database_is_drafted(tmp_path: Path) -> None:

@@ -101,10 +101,13 @@ def preview(**given: Any) -> None:
     questions.preview(**given)
 
 
-@commands.command(epilog="Example: defocus synthesise synthetic.parquet --epsilon 1 --delta 1e-6 --report quality.html")
+@commands.command(
+    epilog="Example: defocus synthesise --out synthetic.parquet --epsilon 1 --delta 1e-6 --report quality.html"
+)
 def synthesise(
-    out: Annotated[Path, typer.Argument(help="Where to write synthetic rows: a .parquet or .csv file.")],
+    place: Annotated[Path | None, typer.Argument(hidden=True, help="The older spelling of --out.")] = None,
     *,
+    out: Annotated[Path | None, typer.Option(help="Write synthetic rows to a .parquet or .csv file.")] = None,
     epsilon: Spend,
     delta: SpendDelta = None,
     dataset: Dataset = FILE,

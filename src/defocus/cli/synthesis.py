@@ -19,7 +19,8 @@ __all__ = ["synthesise"]
 
 def synthesise(
     *,
-    out: Path,
+    place: Path | None,
+    out: Path | None,
     epsilon: float,
     delta: float | None,
     dataset: Path,
@@ -43,9 +44,15 @@ def synthesise(
     as_json: bool,
 ) -> None:
     """Preview, or charge, fit, and write synthetic rows."""
-    for place in (out, save, report):
-        _writable(place)
-    if out.suffix.lower() not in {".csv", ".parquet"}:
+    if (place is None) == (out is None) and not (preview and out is None):
+        raise InvalidParameterError(
+            f"Where to write synthetic rows is said {'nowhere' if out is None else 'twice'}.",
+            fix="write for example --out synthetic.parquet.",
+        )
+    out = out or place
+    for one in (out, save, report):
+        _writable(one)
+    if out is not None and out.suffix.lower() not in {".csv", ".parquet"}:
         raise InvalidParameterError(
             f"Synthetic rows are written as .csv or .parquet, but the name ends in {out.suffix or 'nothing'}.",
             fix="write for example synthetic.parquet.",
@@ -68,6 +75,7 @@ def synthesise(
             made = wanted.fit(epsilon=epsilon, delta=delta, accept=accept, purpose=purpose, who=who, request=request)
         else:
             made = wanted.release(epsilon=epsilon, delta=delta, purpose=purpose, reason=reason, request=request)
+    assert out is not None  # noqa: S101  # only a preview has none
     _deliver(made, out=out, number=number, save=save, report=report)
     if as_json:
         to_json({"records": len(made.fitted.records), "distance": made.distance, "error": made.distance_error})

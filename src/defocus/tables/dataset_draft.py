@@ -225,7 +225,7 @@ def draft(
     called = re.sub(r"[^A-Za-z0-9_-]+", "_", name or opened.name).strip("_-")[:64]
     called = called if re.match(r"[A-Za-z_]", called) else f"data_{called}"[:64]
     untyped = any(re.search(r"\.(csv|tsv)(\.gz)?$", str(path).lower()) for path in given)
-    people = likely_units(opened.schema)
+    typed = types or {}
     lines = [
         *top_lines(called, [_seen_from(path, home) for path in given], table),
         *_ledger_lines(beside(data, table=table) or Path(home or "") / f"{called}.ledger", home),
@@ -237,10 +237,12 @@ def draft(
         "",
         "# [bound]  # how much one person may count in one question",
         "# rows = 5",
+        "",
+        *_what_to_add(untyped=untyped),
         *[
             line
             for column in opened.schema
-            for line in _column(column.name, column.kind, people, untyped=untyped and column.name not in (types or {}))
+            for line in _column(column.name, Kind.TEXT if untyped and column.name not in typed else column.kind)
         ],
     ]
     opened.engine.close()
@@ -265,28 +267,22 @@ def _ask_unit(schema: Schema) -> list[str]:
     ]
 
 
-def _column(name: str, kind: Kind, people: list[str], *, untyped: bool) -> list[str]:
-    """A section for one column; what is known from the schema is said, everything else is a question."""
+def _what_to_add(*, untyped: bool) -> list[str]:
+    """What may be said of columns, once for all of them."""
+    kinds = "boolean, integer, number, date or timestamp; what cannot be read as such is missing"
+    return [
+        "# Under the name of a column, say what you know of it without looking at the rows:",
+        *([f'#   kind = "text", or {kinds}'] if untyped else []),
+        "#   low = 0, and high = 100: bounds of numbers; values beyond are clipped",
+        '#   values = ["first", "second"]: all values there can be, if that is public',
+    ]
+
+
+def _column(name: str, kind: Kind) -> list[str]:
+    """A section for one column, with what is known from the schema."""
     if kind is Kind.OTHER:
         return ["", f"# {value(name)} holds values that no question can be about."]
-    lines = ["", heading("columns", name)]
-    if untyped:
-        lines += [
-            'kind = "text"  # or boolean, integer, number, date, timestamp: what cannot be read as such is missing'
-        ]
-    else:
-        lines += [f"kind = {value(str(kind))}"]
-    if name in people:
-        return lines
-    if kind.numeric or untyped:
-        lines += [
-            "# low = 0  # bounds you know without looking at the rows;",
-            "# high = 100  # values beyond are clipped",
-        ]
-    if kind in {Kind.TEXT, Kind.BOOLEAN}:
-        sample = "[true, false]" if kind is Kind.BOOLEAN else '["first", "second"]'
-        lines += [f"# values = {sample}  # all values there can be, if that is public"]
-    return lines
+    return ["", heading("columns", name), f"kind = {value(str(kind))}"]
 
 
 def _ledger_lines(place: Path, home: str | Path | None) -> list[str]:
