@@ -73,6 +73,38 @@ def test_every_kind_of_run_is_seen_to_tell_a_part_of_what_was_charged(tmp_path: 
     assert found.method == ("trade-off" if exact else "independent")
 
 
+LITTLE = {"noise_multiplier": 4.0, "epsilon": 2}
+
+
+def test_a_run_that_is_charged_little_tells_a_part_of_it_by_coins_between_two_persons(tmp_path: Path) -> None:
+    told = []
+    for seed in range(5):
+        run = audited(tmp_path, ledger=tmp_path / f"{seed}.ledger", bits=seeded(seed), **LITTLE)
+        found = run.fit(progress=False).audit
+        canaries = run._stepper.canaries
+        run.close()
+        assert canaries is not None
+        assert (canaries.replaced, canaries.changes) == (True, 2)
+        assert found is not None
+        assert not found.violation
+        assert found.method == "independent"
+        told.append(found.epsilon_lower / float(found.claimed or 0))
+    assert np.median(told) > 0.25
+
+
+def test_coins_between_two_persons_are_the_same_vector_and_its_opposite(tmp_path: Path) -> None:
+    run = audited(tmp_path, **LITTLE)
+    canaries = run._stepper.canaries
+    assert canaries is not None
+    sums = [torch.zeros_like(each) for each in run._stepper.parameters.values()]
+    canaries.add(sums, np.arange(MANY), 0, bytes(32), run._stepper.clips)
+    rows_ = canaries._rows(0, bytes(32))
+    for cell, row in zip(canaries._cells, rows_, strict=True):
+        signs = (cell.blocks(sums[canaries._names.index(cell.name)]) @ torch.from_numpy(row).float()).numpy()
+        coins = canaries.coins(bytes(32))[cell.first : cell.first + cell.canaries]
+        assert np.allclose(signs, np.where(coins, 1.0, -1.0), rtol=1e-3)
+
+
 class Faulty(Noise):
     """Other noise than was charged, for each tensor by its number."""
 
@@ -109,11 +141,15 @@ def clipped_twice_as_long(_: Trainer, patch: pytest.MonkeyPatch) -> None:
 FAULTS = [halved, divided_twice, no_noise_on_the_bias, drawn_more_often, clipped_twice_as_long]
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+@pytest.mark.parametrize(
+    ("fault", "more"),
+    [*((fault, {}) for fault in FAULTS), *((fault, LITTLE) for fault in FAULTS[1:4])],
+    ids=lambda each: each.__name__ if callable(each) else "between two" if each else "in or out",
+)
 def test_a_fault_of_the_trainer_is_called_and_without_it_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Any
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Any, more: Any
 ) -> None:
-    run = audited(tmp_path)
+    run = audited(tmp_path, **more)
     fault(run, monkeypatch)
     run.fit(progress=False)
     found = run.audited(confidence=0.99)
@@ -223,10 +259,11 @@ def test_a_run_is_audited_as_far_as_it_went(tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.statistical
-def test_in_two_hundred_runs_right_trainers_are_called_as_seldom_as_they_may(tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", [{}, LITTLE], ids=["in or out", "one or the other"])
+def test_in_two_hundred_runs_right_trainers_are_called_as_seldom_as_they_may(tmp_path: Path, more: Any) -> None:
     called = 0
     for seed in range(200):
-        run = audited(tmp_path, ledger=tmp_path / f"{seed}.ledger", bits=seeded(seed))
+        run = audited(tmp_path, ledger=tmp_path / f"{seed}.ledger", bits=seeded(seed), **more)
         run.fit(progress=False)
         called += run.audited(confidence=0.99).violation  # type: ignore[union-attr]  # it has canaries
         run.close()

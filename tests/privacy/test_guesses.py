@@ -100,3 +100,27 @@ def test_fewer_points_of_a_curve_promise_less() -> None:
     part = Curve(whole.epsilons[::3], whole.deltas[::3])
     for test in (independent, tradeoff):
         assert test(200, 100, 80, part) >= test(200, 100, 80, whole) * (1 - 2e-3)
+
+
+LEVELS: tuple[tuple[float, ...], ...] = ((0.6, 0.3, 0.1), (0.3, 0.45, 0.25), (0.1, 0.3, 0.6))
+"""Three laws, each one change from the one beside it."""
+
+
+@pytest.mark.parametrize("guesses", [2, 3, 5])
+def test_laws_that_are_two_changes_apart_are_told_no_more_often_than_the_curve_of_two_says(guesses: int) -> None:
+    steps = [curve((LEVELS[i], LEVELS[i + 1])) for i in (0, 1)]
+    both = Curve(np.array(EPSILONS), np.maximum(steps[0].deltas, steps[1].deltas)).twice()
+    tails = right((LEVELS[0], LEVELS[2]), 5, guesses)[::-1].cumsum()[::-1]
+    for least in range(guesses + 1):
+        assert independent(5, guesses, least, both) >= tails[least] * (1 - 1e-9)
+        assert tradeoff(5, guesses, least, both) >= tails[least] * (1 - 2e-3)
+
+
+@pytest.mark.parametrize("ratio", [0.6, 1.0, 4.0, 20.0])
+def test_two_changes_under_gaussian_noise_are_one_that_is_twice_as_far(ratio: float) -> None:
+    twice = Curve.of(account(Gaussian(ratio)), 1e-5).twice()
+    exact = (1 + math.erf(1 / ratio / math.sqrt(2))) / 2
+    assert exact <= twice.right(1.0) <= exact + 0.003
+    far = Curve.of(account(Gaussian(ratio / 2)), 1e-5)
+    for right_ones in (0.1, 0.4, 0.5):
+        assert twice.wrong(right_ones) <= far.wrong(right_ones) + 0.003

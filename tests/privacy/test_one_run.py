@@ -177,3 +177,33 @@ def test_an_event_without_a_noisier_one_is_refused_with_a_way_out() -> None:
 def test_groups_and_independence_need_an_event() -> None:
     with pytest.raises(InvalidParameterError, match="event="):
         one_run([0.0, 1.0], [0, 1], independent=True)
+
+
+def test_canaries_that_are_two_changes_apart_show_more_and_no_more_than_was_charged() -> None:
+    ratio = 3.7304  # epsilon one
+    draw = np.random.default_rng(9)
+    claim: dict[str, Any] = {"event": Gaussian(ratio), "delta": 1e-5, "independent": True}
+    bounds: dict[int, list[float]] = {1: [], 2: []}
+    for _ in range(10):
+        coins, noise = draw.integers(0, 2, 1000), draw.normal(0, ratio, 1000)
+        for changes, found in bounds.items():
+            scores = coins * changes + noise
+            found.append(one_run(scores, coins, changes=changes, **claim).epsilon_lower)
+    assert np.median(bounds[1]) + 0.05 < np.median(bounds[2]) < max(bounds[2]) <= 1
+
+
+def test_scores_of_two_changes_are_more_than_the_curve_of_one_allows() -> None:
+    draw = np.random.default_rng(10)
+    coins = draw.integers(0, 2, 1000)
+    scores = 2 * coins + draw.normal(0, 1, 1000)
+    claim: dict[str, Any] = {"event": Gaussian(1), "delta": 1e-5, "independent": True}
+    assert one_run(scores, coins, **claim).violation
+    assert not one_run(scores, coins, changes=2, **claim).violation
+
+
+@pytest.mark.parametrize(
+    "more", [{"changes": 3, "event": Gaussian(1)}, {"changes": 0, "event": Gaussian(1)}, {"changes": 2}]
+)
+def test_changes_are_one_or_two_and_need_an_event(more: dict[str, Any]) -> None:
+    with pytest.raises(InvalidParameterError, match="To fix"):
+        one_run([1.0, 2.0], [0, 1], **more)

@@ -18,8 +18,11 @@ Guarantee:
     made of them and of what is independent of them: the promise that :func:`~defocus.privacy.guesses.independent`
     tests, in which canary i keeps the curve of the event, as it is drawn and noised like anybody else. With noise of
     another scale in each group, the same holds after division by the scales. Where a unit is replaced by another, as in
-    batches of fixed size, the coin decides between :math:`c_i` and :math:`-c_i`. In shuffled batches and those of a
-    fixed size who is drawn depends on the others, and the test is :func:`~defocus.privacy.guesses.tradeoff`.
+    batches of fixed size, the coin decides between :math:`c_i` and :math:`-c_i`. Where one is added or removed, these
+    are two changes apart, and keep the curve of two. That shows more of runs that are charged little, and less of
+    others, in whose batches a canary is seldom, and seen then: which of both is done follows from the charged epsilon.
+    In shuffled batches and those of a fixed size who is drawn depends on the others, and the test is
+    :func:`~defocus.privacy.guesses.tradeoff`.
 
     Clipping of real examples is not seen: a canary's gradient is made, not computed from an example; it passes the
     rule that makes factors of norms, and everything after it. :func:`defocus.audit.run` plants examples.
@@ -60,6 +63,8 @@ _Floats = NDArray[np.float64]
 
 _LONG = 1e4
 """How often a canary's gradient is as long as the clip, before it is clipped."""
+_LITTLE = 2.0
+"""Up to which charged epsilon coins decide between two persons, where one may be added or removed."""
 _SPREAD = 1.4826
 """A standard deviation over the median of what is as far from the middle as a Gaussian."""
 _ENOUGH = 16
@@ -91,21 +96,30 @@ class Canaries:
     __slots__ = (
         "_cells",
         "_clipping",
+        "_coins",
         "_epoch",
         "_labels",
         "_minus",
         "_names",
         "_plan",
         "_plus",
+        "_rowed",
         "_seen",
         "_steps",
         "_total",
         "_xs",
+        "changes",
         "count",
+        "replaced",
     )
 
     def __init__(self, number: int, parameters: dict[str, torch.nn.Parameter], plan: Plan, clipping: Clipping) -> None:
         self.count = count("audit", number)
+        swapped = plan.sampling.replace or isinstance(plan.sampling, FixedSize | Shuffled)
+        self.replaced = swapped or plan.epsilon_after(plan.steps) <= _LITTLE
+        """Whether the coin decides between two vectors, and not between one and none."""
+        self.changes = 2 if self.replaced and not swapped else 1
+        """How many changes of a person are between both sides of a coin."""
         self._plan, self._clipping, self._names = plan, clipping, list(parameters)
         groups = clipping.names if isinstance(clipping, PerLayerClipping) else (tuple(parameters),)
         sizes = {name: each.numel() for name, each in parameters.items()}
@@ -120,6 +134,8 @@ class Canaries:
                 f"With correlated noise, scores of {self.count} canaries are kept for each of {plan.steps} steps.",
                 fix=f"pass audit={max(2, _MOST // plan.steps)}, or leave noise= out.",
             )
+        self._coins: tuple[bytes, NDArray[np.bool_]] | None = None
+        self._rowed: tuple[bytes, int, list[_Floats]] | None = None
         self._total = np.zeros(self.count)
         self._plus, self._minus = (np.full(self.count, -np.inf) for _ in range(2))
         self._epoch, self._seen = 0, 0
@@ -131,14 +147,13 @@ class Canaries:
         """Whether who is drawn does not depend on the others."""
         return isinstance(self._plan.sampling, Poisson | BallsInBins | Cyclic)
 
-    @property
-    def replaced(self) -> bool:
-        """Whether the coin decides between two vectors, and not between one and none."""
-        return self._plan.sampling.replace or isinstance(self._plan.sampling, FixedSize | Shuffled)
-
     def coins(self, key: bytes) -> NDArray[np.bool_]:
         """The coins of a run: they follow from its key, so that it can be resumed."""
-        return np.asarray(bernoulli(Fraction(1, 2), self.count, Stream(key, "canaries", "coins")))
+        if self._coins is None or self._coins[0] != key:
+            tossed = np.asarray(bernoulli(Fraction(1, 2), self.count, Stream(key, "canaries", "coins")))
+            tossed.flags.writeable = False
+            self._coins = key, tossed
+        return self._coins[1]
 
     def add(self, sums: Sequence[torch.Tensor], drawn: Integers, step: int, key: bytes, clips: Sequence[float]) -> None:
         """Add the clipped gradients of the canaries that were drawn and are in."""
@@ -256,6 +271,7 @@ class Canaries:
             adjacency=plan.unit.adjacency,
             independent=self.independent,
             groups=self._labels,
+            changes=self.changes,
         )
 
     def cost(self) -> str:
@@ -286,11 +302,14 @@ class Canaries:
 
     def _rows(self, step: int, key: bytes) -> list[_Floats]:
         """The signs of each cell's blocks, of length one; drawn anew for each step, but for correlated noise."""
-        stream = Stream(key, "canaries", "signs", step if self._plan.strategy is None else -1)
-        rows = []
+        at = step if self._plan.strategy is None else -1
+        if self._rowed is not None and self._rowed[:2] == (key, at):
+            return self._rowed[2]
+        stream, rows = Stream(key, "canaries", "signs", at), []
         for cell in self._cells:
             bits = np.unpackbits(stream.words(-(-cell.width // 64)).view(np.uint8))[: cell.width]
             rows.append(np.where(bits, 1.0, -1.0) / math.sqrt(cell.width))
+        self._rowed = key, at, rows
         return rows
 
 

@@ -254,7 +254,7 @@ def digest_of_run(plan: Plan, stepper: Stepper, optimizer: torch.optim.Optimizer
         [type(optimizer).__name__, [len(group["params"]) for group in optimizer.param_groups]],
     ]
     if stepper.canaries is not None:
-        told.append(["canaries", stepper.canaries.count])
+        told.append(["canaries", stepper.canaries.count, stepper.canaries.changes])
     return hashlib.sha256(canonical(told).encode()).digest()
 
 

@@ -1,5 +1,6 @@
 """A lower bound on epsilon from one run in which many canaries were planted, each by a coin of its own."""
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
@@ -7,6 +8,7 @@ from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betaincinv
 
 from defocus.errors import (
     DefocusError,
@@ -129,6 +131,7 @@ def one_run(
     adjacency: Adjacency | str = Adjacency.ADD_REMOVE,
     independent: bool = False,
     groups: Any = None,
+    changes: int = 1,
 ) -> OneRun:
     r"""A lower bound on the epsilon of one run, from the scores of canaries and the coins that planted them.
 
@@ -151,6 +154,9 @@ def one_run(
 
         With ``groups``, a label for each canary, all canaries together have four fifths of the error, and each group
         by itself an equal part of the rest: what spares a part of a release shows there.
+
+        With ``changes=2``, coins decide between two persons, and the ledger counts one who is added or removed: the
+        curve is that of two such changes, one after the other. Noise then shows twice as much of each coin.
     Assumes:
         Coins are fair and independent, and scores depend on them through released values only. Coins and scores are
         in the same order. Ties are broken by that order, which must not tell the coins.
@@ -179,9 +185,9 @@ def one_run(
     at = float(probability("delta", delta, one=False))
     said = None if claimed is None else float(non_negative("claimed", claimed))
     if event is None:
-        if independent or groups is not None:
+        if independent or groups is not None or changes != 1:
             raise InvalidParameterError(
-                "Independent canaries and groups of them are tested against an event, and none was given.",
+                "Independent canaries, groups of them and two changes are tested against an event, and none was given.",
                 fix="pass event=, what the run was charged: its receipt.event.",
             )
         found = _by_pair(values, coins, at, error)
@@ -189,7 +195,12 @@ def one_run(
         return replace(found, claimed=said, rejected=violated)
     place = Adjacency(adjacency)
     cost = tightest(event, place).epsilon(at) if said is None else said
-    found = _by_event(values, coins, groups, error, _Claim(event, at, place, independent))
+    if changes not in {1, 2}:
+        raise InvalidParameterError(
+            "Between a canary that is in and one that is out lie one or two changes of a person.",
+            fix="pass changes=1, or changes=2 where the coin decides between two persons.",
+        )
+    found = _by_event(values, coins, groups, error, _Claim(event, at, place, independent, changes))
     return replace(found, claimed=cost)
 
 
@@ -226,16 +237,17 @@ class _Guessed:
 @final
 @dataclass(frozen=True, slots=True)
 class _Claim:
-    """What a run was charged, and whether its canaries are treated independently."""
+    """What a run was charged, and whether its canaries are treated independently and two changes apart."""
 
     event: Event
     delta: float
     adjacency: Adjacency
     alone: bool
+    changes: int
 
     def curve(self, level: int) -> Curve:
         """That of the same with more noise."""
-        return _curve(self.event, self.delta, self.adjacency, level)
+        return _curve(self.event, self.delta, self.adjacency, level, self.changes)
 
     def epsilon(self, level: int) -> float:
         """The epsilon of a curve, from below where the accountant knows, else as it counts."""
@@ -251,14 +263,15 @@ def _loss(event: Event, adjacency: Adjacency, level: int) -> Loss:
 
 
 @lru_cache(maxsize=256)
-def _curve(event: Event, delta: float, adjacency: Adjacency, level: int) -> Curve:
+def _curve(event: Event, delta: float, adjacency: Adjacency, level: int, changes: int) -> Curve:
     """Rounded up a little more than a price is, which is quick; kept, as the next run of the same plan asks again."""
     noisier = scaled(event, _LEVEL**level)
     try:
         loss: Loss = pld.account(noisier, adjacency, tolerance=_TOLERANCE)
     except UnsupportedEventError:
         loss = _loss(event, adjacency, level)
-    return Curve.of(loss, delta)
+    curve = Curve.of(loss, delta)
+    return curve.twice() if changes == 2 else curve
 
 
 def _by_event(values: NDArray[np.float64], coins: _Coins, groups: Any, error: float, claim: _Claim) -> OneRun:
@@ -304,22 +317,31 @@ def _least_level(guessed: _Guessed, curve: Callable[[int], Curve], test: _Test) 
     def rejects(level: int) -> bool:
         return _rejects(guessed, level, curve, test)
 
-    if not rejects(_MOST_LEVEL):
+    if test(guessed.canaries, guessed.guesses, guessed.right, Curve.of_pure(0.0)) > guessed.error:
         return _MOST_LEVEL
-    low, step = -1, 1  # not rejected at low, once the loops are over, and rejected at high
-    if rejects(0):
-        high = 0
-        while high - step > _LEAST_LEVEL and rejects(high - step):
-            high, step = high - step, 2 * step
-        low = max(high - step, _LEAST_LEVEL - 1)
+    near, step = _near(guessed, curve(0)), 1
+    if rejects(near):
+        low, high = near - 1, near
+        while low >= _LEAST_LEVEL and rejects(low):
+            low, high, step = low - 2 * step, low, 2 * step
+        low = max(low, _LEAST_LEVEL - 1)
     else:
-        low, high = 0, 8
+        low, high = near, near + 1
         while high < _MOST_LEVEL and not rejects(high):
-            low, high = high, min(_MOST_LEVEL, 2 * high)
-    while high - low > 1:
+            low, high, step = high, high + 2 * step, 2 * step
+        high = min(high, _MOST_LEVEL)
+    while high - low > 1:  # not rejected at low, and rejected at high
         middle = (low + high) // 2
         low, high = (low, middle) if rejects(middle) else (middle, high)
     return high
+
+
+def _near(guessed: _Guessed, charged: Curve) -> int:
+    """A level to begin at: guesses are right by so much more than half as noise is less, about."""
+    part = guessed.guesses / guessed.canaries
+    shown = float(betaincinv(guessed.right, guessed.guesses - guessed.right + 1, guessed.error)) - 1 / 2
+    ratio = (charged.right(part) / part - 1 / 2) / max(shown, 1e-9)
+    return round(min(max(math.log(max(ratio, 1e-9)) / math.log(_LEVEL), _LEAST_LEVEL), _MOST_LEVEL - 1))
 
 
 def scaled(event: Event, noise: Number) -> Event:
