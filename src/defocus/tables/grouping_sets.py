@@ -301,10 +301,8 @@ class Layout:
                 named.setdefault(label, []).append(name)
             known = pa.concat_arrays([values, pa.array([None, label], values.type)])
             columns[name] = known.take(pa.array(codes[order]))
-        said = [
-            Rule(f"{label!r} in {' and '.join(names)} stands for all values together", Effect.TOLD)
-            for label, names in named.items()
-        ]
+        stands = "stands for all groups together; rows of others are left out"
+        said = [Rule(f"{label!r} in {' and '.join(names)} {stands}", Effect.TOLD) for label, names in named.items()]
         return pa.table(columns), said
 
     def digest(self) -> str:

@@ -51,7 +51,7 @@ REFUSED = {
     "[1, 2]": ("list", "before the table"),
     "{'a': 1}": ("list", "before the table"),
     "ward -> 'a'": ("JSON", "before the table"),
-    "(age, pay) = (1, 2)": ("list", ""),
+    "(age, pay) = (1, 2)": ("several values", ""),
     "x -> x + 1": ("JSON", ""),
     "ward COLLATE NOCASE = 'a'": ("collation", "LOWER"),
     "INTERVAL 1 DAY": ("interval", "d + INTERVAL"),

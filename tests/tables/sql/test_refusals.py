@@ -12,6 +12,7 @@ from defocus.tables import Table
 
 REFUSED = {
     "SELECT * FROM visits": "SELECT *",
+    "SELECT COUNT(*) FROM visits WHERE (ward, age) IN (('A', 1), ('B', 2))": "Several values in brackets",
     "SELECT visits.* FROM visits": "SELECT *",
     "SELECT COLUMNS(*) FROM visits": "SELECT *",
     "SELECT * EXCLUDE (age) FROM visits": "SELECT *",

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tests.tables.sql.hospital import charges, hospital
 
+from defocus.answers.rules import below
 from defocus.errors import DefocusError
 from defocus.tables import Table
 
@@ -127,3 +128,23 @@ def test_mistakes_over_released_groups_are_told_free_of_charge(visits: Table, te
     with pytest.raises(DefocusError, match=words):
         visits.sql(text.format(INNER), epsilon=1)
     assert len(list(visits.ledger.entries())) == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT ward, COUNT(*) * 1.0 / SUM(COUNT(*)) OVER () AS share FROM visits GROUP BY ward",
+        "SELECT SUM(n) AS t FROM (SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward)",
+        "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ROLLUP (ward)",
+    ],
+)
+def test_totals_over_groups_tell_below_them_that_rows_of_other_groups_are_not_in_them(visits: Table, text: str) -> None:
+    answer = released(visits, text, keys=["A", "B"])
+    assert "rows of others are left out" in "\n".join(below(answer.rules))
+
+
+def test_numbers_of_single_groups_do_not_tell_so() -> None:
+    with hospital() as table:
+        answer = released(table, "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", keys=["A", "B"])
+    assert "rows of others" not in "\n".join(below(answer.rules))
+    assert "rows of others" in "\n".join(answer.rules)

@@ -87,9 +87,15 @@ _CONSTRUCTS: tuple[tuple[tuple[type[Any], ...], str, str, str], ...] = (
         "write the value, or the name of the column.",
     ),
     (
-        (exp.Bracket, exp.Dot, exp.Struct, exp.Array, exp.Map, exp.JSONExtract, exp.JSONExtractScalar, exp.Tuple),
+        (exp.Bracket, exp.Dot, exp.Struct, exp.Array, exp.Map, exp.JSONExtract, exp.JSONExtractScalar),
         "A list, struct or JSON value",
         *_NESTED,
+    ),
+    (
+        (exp.Tuple,),
+        "Several values in brackets",
+        "values are compared one by one",
+        "write a = 1 AND b = 2 OR a = 3 AND b = 4 for (a, b) IN ((1, 2), (3, 4)).",
     ),
     ((exp.Lambda, exp.Kwarg), "A lambda or a named argument", "functions take values here", "write the values."),
     ((exp.Collate,), "A collation", "text is compared by its bytes", "compare LOWER(x) with a lower-case constant."),

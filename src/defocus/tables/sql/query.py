@@ -13,7 +13,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from defocus.answers import Preview, PreviewColumn, Released
-from defocus.answers.rules import rules_of
+from defocus.answers.rules import Effect, Rule, rules_of
 from defocus.engines.schema import Column, Kind, Schema
 from defocus.errors import (
     DefocusError,
@@ -118,7 +118,7 @@ class SqlQuery:
 
     def _finished(self, answer: Released) -> Released:
         try:
-            finished = self.finish.apply(answer, self.text)
+            finished = self.finish.apply(self._pooled(answer), self.text)
             for regroup, finish in self.outer:
                 finished = finish.apply(regroup.apply(finished), self.text)
         except Exception as problem:  # noqa: BLE001  # whatever it is, what was paid for is not lost
@@ -126,6 +126,15 @@ class SqlQuery:
         else:
             return finished
         raise NotFinishedError(answer, why=why)
+
+    def _pooled(self, answer: Released) -> Released:
+        """The answer; where groups are added up, it tells below the numbers that rows of other groups are not."""
+        windows = any(output.tree.find(exp.Window) is not None for output in self.finish.outputs)
+        left_out = None if self.query.keys is None or not (windows or self.outer) else self.query.keys.rule
+        if left_out is None:
+            return answer
+        told = tuple(Rule(str(rule), Effect.TOLD) if rule == left_out else rule for rule in answer.rules)
+        return replace(answer, rules=told)
 
     def _foreseen(self, output: Output, by_name: Mapping[str, PreviewColumn]) -> PreviewColumn:
         """What is known beforehand of one column, also of a multiple of one."""
