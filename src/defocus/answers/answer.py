@@ -51,18 +51,15 @@ class Answer(ABC):
     programs read (Arrow, frames, CSV, Excel, Parquet, JSON) is exact unless ``exact=False``. A noisy count may be
     negative: it is kept so, because it is unbiased.
 
-    >>> import tempfile
-    >>> import defocus as dp
-    >>> home = tempfile.TemporaryDirectory()
-    >>> ring = [(i, (i + 1) % 100) for i in range(100)]
-    >>> g = dp.open_graph(ring, unit=dp.edge(), budget=dp.Budget(2), nodes=range(100), ledger=f"{home.name}/g")
+    >>> from defocus import examples
+    >>> g = examples.ring()
     >>> answer = g.edges().release(epsilon=1)
     >>> 80 < answer.value < 120, round(answer.error, 2)
     (True, 0.85)
     >>> low, high = answer.interval(0.99)
     >>> high > low
     True
-    >>> g.close(); home.cleanup()
+    >>> g.close()
     """
 
     __slots__ = ()
@@ -423,15 +420,12 @@ class Released(Answer):
         figure: how it is drawn.
         plan: the noise of each measurement, for whoever checks it against the charge.
 
-    >>> import tempfile
-    >>> import defocus as dp
-    >>> home = tempfile.TemporaryDirectory()
-    >>> ring = [(i, (i + 1) % 100) for i in range(100)]
-    >>> g = dp.open_graph(ring, unit=dp.edge(), budget=dp.Budget(2), nodes=range(100), ledger=f"{home.name}/g")
+    >>> from defocus import examples
+    >>> g = examples.ring()
     >>> answer = g.edges().release(epsilon=1)
     >>> answer.question, answer.names, answer.receipt.sequence
     ('number of edges', ['edges'], 1)
-    >>> g.close(); home.cleanup()
+    >>> g.close()
     """
 
     keys: tables.Keys = field()

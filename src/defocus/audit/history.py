@@ -87,13 +87,10 @@ class History:
         released, however each release was chosen: the filter admits nothing beyond it. What the spent part allows holds
         if the sequence of releases was fixed beforehand, and is smaller.
 
-    >>> import tempfile
-    >>> from defocus import Budget, Ledger, rows
-    >>> home = tempfile.TemporaryDirectory()
-    >>> with Ledger.open(f"{home.name}/a", budget=Budget(1), unit=rows(), dataset="visits") as book:
+    >>> from defocus import examples
+    >>> with examples.ledger() as book:
     ...     history(book).facts["released"]
     '0 charges, 0 recorded numbers'
-    >>> home.cleanup()
     """
 
     dataset: str

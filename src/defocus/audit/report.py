@@ -93,16 +93,14 @@ def keep(
     Assumes:
         No data set of a finding and no canary is of people.
 
-    >>> import tempfile
-    >>> import defocus as dp
+    >>> from defocus import examples
     >>> from defocus.audit import attack
-    >>> home = tempfile.TemporaryDirectory()
-    >>> with dp.Ledger.open(f"{home.name}/a", budget=dp.Budget(1), unit=dp.rows(), dataset="visits") as book:
+    >>> home = examples.folder()
+    >>> with examples.ledger() as book:
     ...     receipt = keep(attack("laplace", trials=1000), ledger=book, request="audit of May")
-    ...     bundle = book.bundle("audit of May", key=f"{home.name}/key")
+    ...     bundle = book.bundle("audit of May", key=f"{home}/key")
     >>> bundle.verify().ok, bundle.verify().facts["value"]["violation"]
     (True, False)
-    >>> home.cleanup()
     """
     if not isinstance(found, Finding | OneRun | History):
         raise InvalidParameterError(

@@ -55,17 +55,11 @@ class Federation:
     ``where``, ``derive``, ``join``, ``per_person``, ``bound``, ``group_by``, ``agg`` and ``sql_query`` are those of a
     table, at every site.
 
-    >>> import tempfile
-    >>> import pyarrow as pa
-    >>> import defocus as dp
-    >>> home = tempfile.TemporaryDirectory()
-    >>> facts = {"unit": dp.rows(), "budget": dp.Budget(3, 1e-6), "name": "ages"}
-    >>> rows = pa.table({"age": [30, 40]})
-    >>> sites = {n: dp.open(rows, ledger=f"{home.name}/{n}", **facts) for n in ("north", "south")}
+    >>> from defocus import examples
+    >>> sites = {name: examples.people() for name in ("north", "south")}
     >>> federation(sites).where("age > 35")
     Federation of north, south
     >>> for table in sites.values(): table.close()
-    >>> home.cleanup()
     """
 
     sites: Mapping[str, Any]
@@ -111,18 +105,13 @@ class Federation:
 class FederatedQuery:
     """A question to all sites. :meth:`preview` is free; :meth:`release` charges the ledger of every site.
 
-    >>> import tempfile
-    >>> import pyarrow as pa
     >>> import defocus as dp
-    >>> home = tempfile.TemporaryDirectory()
-    >>> facts = {"unit": dp.rows(), "budget": dp.Budget(3, 1e-6), "name": "ages"}
-    >>> rows = pa.table({"age": [30, 40]})
-    >>> sites = {n: dp.open(rows, ledger=f"{home.name}/{n}", **facts) for n in ("north", "south")}
+    >>> from defocus import examples
+    >>> sites = {name: examples.people() for name in ("north", "south")}
     >>> asked = federation(sites).agg(people=dp.count())
     >>> asked, asked.honest
     (FederatedQuery(number of rows as people; at north, south), 1)
     >>> for table in sites.values(): table.close()
-    >>> home.cleanup()
     """
 
     sites: Mapping[str, Query | SqlQuery]
@@ -279,19 +268,14 @@ def federation(
         overlap: at how many sites one person may be known. More noise is added for it.
         key: of the coordinator, for a federation file; ``coordinator.key`` beside it by default.
 
-    >>> import tempfile
-    >>> import pyarrow as pa
     >>> import defocus as dp
-    >>> home = tempfile.TemporaryDirectory()
-    >>> facts = {"unit": dp.rows(), "budget": dp.Budget(3, 1e-6), "name": "ages"}
-    >>> rows = pa.table({"age": [30, 40]})
-    >>> sites = {n: dp.open(rows, ledger=f"{home.name}/{n}", **facts) for n in ("north", "south", "west")}
+    >>> from defocus import examples
+    >>> sites = {name: examples.people() for name in ("north", "south", "west")}
     >>> together = federation(sites)
     >>> answer = together.agg(patients=dp.count()).release(epsilon=1)
-    >>> -50 < answer.value < 50
+    >>> 5950 < answer.value < 6050
     True
     >>> for table in sites.values(): table.close()
-    >>> home.cleanup()
     """
     if isinstance(sites, str | Path):
         from defocus.federated.remote import remote_federation  # noqa: PLC0415 # not needed for sites in one process

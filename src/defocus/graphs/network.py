@@ -62,14 +62,11 @@ class GraphQuery:
         :meth:`preview` and :meth:`plan` look at no edge. :meth:`release` charges the ledger first, as one event, then
         computes, then adds noise. Whatever fails afterwards keeps the charge and says nothing about an edge.
 
-    >>> import tempfile
-    >>> import defocus as dp
-    >>> home = tempfile.TemporaryDirectory()
-    >>> ring = [(i, (i + 1) % 100) for i in range(100)]
-    >>> g = dp.open_graph(ring, unit=dp.edge(), budget=dp.Budget(2), nodes=range(100), ledger=f"{home.name}/g")
+    >>> from defocus import examples
+    >>> g = examples.ring()
     >>> [method.name for method in g.edges().methods(epsilon=1)]
     ['laplace']
-    >>> g.close(); home.cleanup()
+    >>> g.close()
     """
 
     question: Question
@@ -172,14 +169,11 @@ class Network:
 
     Every question is free to preview: ``g.triangles().preview(epsilon=0.5)``. Releasing it charges the ledger first.
 
-    >>> import tempfile
-    >>> import defocus as dp
-    >>> home = tempfile.TemporaryDirectory()
-    >>> ring = [(i, (i + 1) % 100) for i in range(100)]
-    >>> g = dp.open_graph(ring, unit=dp.edge(), budget=dp.Budget(2), nodes=range(100), ledger=f"{home.name}/g")
+    >>> from defocus import examples
+    >>> g = examples.ring()
     >>> round(g.edges().preview(epsilon=1).error, 2), g.triangles().preview(epsilon=1).fits
     (0.85, True)
-    >>> g.close(); home.cleanup()
+    >>> g.close()
     """
 
     data: Data

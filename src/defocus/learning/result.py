@@ -51,20 +51,12 @@ class Sample:
 class TrainingResult:
     """How a run went, as far as everyone may know it.
 
-    >>> import tempfile
-    >>> import torch
-    >>> import defocus as dp
-    >>> home = tempfile.TemporaryDirectory()
-    >>> x = torch.randn(200, 4, generator=torch.Generator().manual_seed(0))
-    >>> model = torch.nn.Linear(4, 2)
-    >>> run = dp.learning.Trainer(
-    ...     model, torch.nn.CrossEntropyLoss(), torch.optim.SGD(model.parameters(), lr=0.1), (x, (x[:, 0] > 0).long()),
-    ...     unit=dp.rows(), epsilon=4, delta=1e-5, batch_size=20, steps=3, ledger=f"{home.name}/run.ledger",
-    ... )
+    >>> from defocus import examples
+    >>> run = examples.trainer()
     >>> result = run.fit(progress=False)
     >>> result.steps, result.epsilon <= 4, result.receipt.sequence
     (3, True, 1)
-    >>> run.close(); home.cleanup()
+    >>> run.close()
     """
 
     plan: Plan = field(repr=False)

@@ -90,18 +90,12 @@ class Bundle:
         say which data it is; and that nothing else was chosen by looking at raw data than the file says. Which key is
         the keeper's must be known from elsewhere.
 
-    >>> import tempfile
-    >>> from defocus import Budget, Ledger, rows
-    >>> from defocus.mechanisms import Laplace
-    >>> from defocus.release import release
-    >>> home = tempfile.TemporaryDirectory()
-    >>> book = Ledger.open(f"{home.name}/a.ledger", budget=Budget(1), unit=rows(), dataset="visits")
-    >>> answer = release(Laplace(scale=4), 1402, ledger=book, purpose="patients", request="May")
-    >>> bundle = book.bundle("May", key=f"{home.name}/hospital.key")
-    >>> bundle.save(f"{home.name}/may.bundle")
-    >>> Bundle.load(f"{home.name}/may.bundle").verify().facts["epsilon"]
+    >>> from defocus import examples
+    >>> home = examples.folder()
+    >>> bundle = examples.bundle()
+    >>> bundle.save(f"{home}/may.bundle")
+    >>> Bundle.load(f"{home}/may.bundle").verify().facts["epsilon"]
     0.25
-    >>> book.close(); home.cleanup()
     """
 
     body: Mapping[str, Any]

@@ -81,10 +81,8 @@ class Entry:
     and the content of a charge has ``parts``: the label of each part it is about, with the sum of that part; none for
     everybody.
 
-    >>> from tempfile import TemporaryDirectory
-    >>> from defocus import Budget, Ledger, rows
-    >>> terms = {"budget": Budget(1), "unit": rows(), "dataset": "visits"}
-    >>> with TemporaryDirectory() as home, Ledger.open(f"{home}/a.ledger", **terms) as book:
+    >>> from defocus import examples
+    >>> with examples.ledger() as book:
     ...     [(entry.sequence, entry.kind) for entry in book.entries()]
     [(0, 'genesis')]
     """

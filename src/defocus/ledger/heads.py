@@ -98,16 +98,15 @@ class Head:
 
     ``proof`` connects it with the head of its first ``since`` entries. Made by :meth:`.Ledger.head`.
 
-    >>> import tempfile
-    >>> from defocus import Budget, Ledger, rows
+    >>> from defocus import examples
     >>> from defocus.privacy import Laplace
-    >>> home = tempfile.TemporaryDirectory()
-    >>> book = Ledger.open(f"{home.name}/a.ledger", budget=Budget(1), unit=rows(), dataset="visits")
-    >>> first = book.head(f"{home.name}/hospital.key")
+    >>> home = examples.folder()
+    >>> book = examples.ledger()
+    >>> first = book.head(f"{home}/hospital.key")
     >>> receipt = book.charge(Laplace(2), purpose="a count")
-    >>> book.head(f"{home.name}/hospital.key", since=first).follows(first)
+    >>> book.head(f"{home}/hospital.key", since=first).follows(first)
     True
-    >>> book.close(); home.cleanup()
+    >>> book.close()
     """
 
     ledger: str
@@ -194,14 +193,13 @@ def witness(head: Head, key: "str | Path | SigningKey", memory: str | Path) -> H
         key: the key of the witness, or its file.
         memory: the file that remembers the last head of each ledger.
 
-    >>> import tempfile
-    >>> from defocus import Budget, Ledger, rows
-    >>> home = tempfile.TemporaryDirectory()
-    >>> book = Ledger.open(f"{home.name}/a.ledger", budget=Budget(1), unit=rows(), dataset="visits")
-    >>> head = witness(book.head(f"{home.name}/a.key"), f"{home.name}/b.key", f"{home.name}/heads.json")
+    >>> from defocus import examples
+    >>> home = examples.folder()
+    >>> book = examples.ledger()
+    >>> head = witness(book.head(f"{home}/a.key"), f"{home}/b.key", f"{home}/heads.json")
     >>> len(head.signatures)
     2
-    >>> book.close(); home.cleanup()
+    >>> book.close()
     """
     place, own = Path(memory), SigningKey.open(key)
     if not head.signatures or head.forged:

@@ -418,13 +418,13 @@ class Ledger:
     def paid(self, request: str) -> Receipt | None:
         """The newest charge under the name of a request, whether an answer was kept for it or not.
 
-        >>> import tempfile; from defocus.privacy import Laplace, rows
-        >>> home = tempfile.TemporaryDirectory()
-        >>> book = Ledger.open(f"{home.name}/a.ledger", budget=Budget(1), unit=rows(), dataset="visits")
+        >>> from defocus import examples
+        >>> from defocus.privacy import Laplace
+        >>> book = examples.ledger()
         >>> receipt = book.charge(Laplace(2), purpose="a count", request="May")
         >>> book.paid("May") == receipt, book.paid("June"), book.recall("May")
         (True, None, None)
-        >>> book.close(); home.cleanup()
+        >>> book.close()
         """
         with self._chain.end() as (session, _):
             for row in session.requests(line("request", request, longest=500)):
@@ -441,13 +441,12 @@ class Ledger:
             why: the reason, in one line.
             who: who chose it; the account's name by default.
 
-        >>> import tempfile; from defocus.privacy import rows
-        >>> home = tempfile.TemporaryDirectory()
-        >>> book = Ledger.open(f"{home.name}/a.ledger", budget=Budget(1), unit=rows(), dataset="visits")
+        >>> from defocus import examples
+        >>> book = examples.ledger()
         >>> entry = book.note_tuning("stays are cut at 30 days, the 99th percentile", why="first release", who="Ada")
         >>> [each.content["tuning"] for each in book.entries() if each.kind == "tuning"]
         ['stays are cut at 30 days, the 99th percentile']
-        >>> book.close(); home.cleanup()
+        >>> book.close()
         """
         content = {"data": self.dataset, "tuning": line("what", what, longest=1000)}
         by = whoever(who), line("why", why)
@@ -526,13 +525,13 @@ class Ledger:
     def approved(self, by: str) -> "Ledger":
         """The same ledger, whose charges say who approved them.
 
-        >>> import tempfile; from defocus.privacy import Laplace, rows
-        >>> home = tempfile.TemporaryDirectory()
-        >>> book = Ledger.open(f"{home.name}/a.ledger", budget=Budget(1), unit=rows(), dataset="visits")
+        >>> from defocus import examples
+        >>> from defocus.privacy import Laplace
+        >>> book = examples.ledger()
         >>> receipt = book.approved("Olga").charge(Laplace(2), purpose="a count", who="Ada")
         >>> list(book.entries())[receipt.sequence].content["approved_by"]
         'Olga'
-        >>> book.close(); home.cleanup()
+        >>> book.close()
         """
         return self._view(approver=line("approved_by", by, longest=200))
 

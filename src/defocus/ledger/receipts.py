@@ -26,15 +26,13 @@ class Receipt:
     ``spent`` is everything charged so far, this charge included, in the units of the filter. ``parts`` are those the
     release is about, none for everybody, and ``spent`` the most that anybody in them was charged.
 
-    >>> import tempfile
-    >>> from defocus import Budget, Ledger, rows
+    >>> from defocus import examples
     >>> from defocus.privacy import Laplace as Noise
-    >>> home = tempfile.TemporaryDirectory()
-    >>> book = Ledger.open(f"{home.name}/a.ledger", budget=Budget(1), unit=rows(), dataset="visits")
+    >>> book = examples.ledger()
     >>> receipt = book.charge(Noise(4), purpose="a count")
     >>> receipt.sequence, receipt.purpose, receipt.event
     (1, 'a count', Laplace(ratio=4))
-    >>> book.close(); home.cleanup()
+    >>> book.close()
     """
 
     terms: Terms
@@ -114,10 +112,8 @@ def _spent(entry: Entry) -> tuple[float, ...]:
 class Recorded:
     """A kept answer and the charge that paid for it.
 
-    >>> from tempfile import TemporaryDirectory
-    >>> from defocus import Budget, Ledger, mechanisms, release, rows
-    >>> terms = {"budget": Budget(1), "unit": rows(), "dataset": "visits"}
-    >>> with TemporaryDirectory() as home, Ledger.open(f"{home}/a.ledger", **terms) as book:
+    >>> from defocus import examples, mechanisms, release
+    >>> with examples.ledger() as book:
     ...     noise = mechanisms.Laplace(scale=4)
     ...     first = release.release(noise, 1402, ledger=book, purpose="patients", request="May")
     ...     book.recall("May").value == first.value

@@ -37,17 +37,11 @@ def evaluation(bundle: Bundle) -> Sequence[Claim]:
         doi.org/10.6028/NIST.SP.800-226: the parameters and the unit stand at the top of its pyramid, what they rest on
         below.
 
-    >>> import tempfile
-    >>> from defocus import Budget, Ledger, rows
-    >>> from defocus.mechanisms import Laplace
+    >>> from defocus import examples
     >>> from defocus.release import release
-    >>> home = tempfile.TemporaryDirectory()
-    >>> book = Ledger.open(f"{home.name}/a.ledger", budget=Budget(1), unit=rows(), dataset="visits")
-    >>> answer = release(Laplace(scale=4), 1402, ledger=book, purpose="patients", request="May")
-    >>> found = evaluation(book.bundle("May", key=f"{home.name}/hospital.key"))
+    >>> found = evaluation(examples.bundle())
     >>> found[0].claim
     'epsilon 0.25 for this release alone'
-    >>> book.close(); home.cleanup()
     """
     return _claims(bundle.verify())
 
@@ -116,17 +110,10 @@ def _claims(evidence: Evidence) -> list[Claim]:
 def evaluation_page(bundle: Bundle) -> str:
     """The same as one HTML page that needs no other file.
 
-    >>> import tempfile
-    >>> from defocus import Budget, Ledger, rows
-    >>> from defocus.mechanisms import Laplace
-    >>> from defocus.release import release
-    >>> home = tempfile.TemporaryDirectory()
-    >>> book = Ledger.open(f"{home.name}/a.ledger", budget=Budget(1), unit=rows(), dataset="visits")
-    >>> answer = release(Laplace(scale=4), 1402, ledger=book, purpose="patients", request="May")
-    >>> bundle = book.bundle("May", key=f"{home.name}/hospital.key")
+    >>> from defocus import examples
+    >>> bundle = examples.bundle()
     >>> "Unit of privacy" in evaluation_page(bundle)
     True
-    >>> book.close(); home.cleanup()
     """
     evidence = bundle.verify()
     claims = [] if not evidence.ok else _claims(evidence)

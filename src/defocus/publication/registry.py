@@ -36,18 +36,16 @@ def registry_record(
     Reference:
         github.com/opendp/deployments-registry-data, ``tests/good_deployments/template.yaml``.
 
-    >>> import tempfile
-    >>> import pyarrow as pa
     >>> import defocus as dp
-    >>> home = tempfile.TemporaryDirectory()
-    >>> people = pa.table({"person": range(1000)})
-    >>> visits = dp.open(people, unit=dp.user("person"), budget=dp.Budget(1), ledger=f"{home.name}/a", name="visits")
+    >>> from defocus import examples
+    >>> home = examples.folder()
+    >>> visits = examples.visits()
     >>> answer = visits.agg(people=dp.count_units()).release(epsilon=0.5, request="people")
-    >>> bundle = answer.bundle(f"{home.name}/people.bundle", ledger=visits.ledger, key=f"{home.name}/key")
+    >>> bundle = answer.bundle(f"{home}/people.bundle", ledger=visits.ledger, key=f"{home}/key")
     >>> record = registry_record(bundle, curator="A hospital")
     >>> record["deployment"]["dp_variant"]["variant_name"], record["deployment"]["privacy_loss"]["privacy_parameters"]
     ('Pure DP', {'epsilon': 0.5})
-    >>> visits.close(); home.cleanup()
+    >>> visits.close()
     """
     facts = bundle.verify().require().facts
     kept = facts["value"] if isinstance(facts["value"], dict) else {}

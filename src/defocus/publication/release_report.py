@@ -32,17 +32,15 @@ _PROOF = ("noise", "plan", "budget", "ledger", "key", "witnesses", "software")
 def answer_in(bundle: Bundle) -> Answer | None:
     """The answer that a bundle holds; None where it is a plain value, or lies in files.
 
-    >>> import tempfile
-    >>> import pyarrow as pa
     >>> import defocus as dp
-    >>> home = tempfile.TemporaryDirectory()
-    >>> people = pa.table({"person": range(1000)})
-    >>> visits = dp.open(people, unit=dp.user("person"), budget=dp.Budget(1), ledger=f"{home.name}/a", name="visits")
+    >>> from defocus import examples
+    >>> home = examples.folder()
+    >>> visits = examples.visits()
     >>> answer = visits.agg(people=dp.count_units()).release(epsilon=0.5, request="people")
-    >>> bundle = answer.bundle(f"{home.name}/people.bundle", ledger=visits.ledger, key=f"{home.name}/key")
+    >>> bundle = answer.bundle(f"{home}/people.bundle", ledger=visits.ledger, key=f"{home}/key")
     >>> answer_in(bundle).value == answer.value
     True
-    >>> visits.close(); home.cleanup()
+    >>> visits.close()
     """
     charge, release = (read_body(bundle.body[kind]["entry"]) for kind in ("charge", "release"))
     record = release.content["value"][0]
@@ -62,17 +60,10 @@ def release_report(bundle: Bundle, *, title: str | None = None) -> str:
     Guarantee:
         Made of the bundle alone. Every text is escaped, and the page loads nothing.
 
-    >>> import tempfile
-    >>> from defocus import Budget, Ledger, rows
-    >>> from defocus.mechanisms import Laplace
-    >>> from defocus.release import release
-    >>> home = tempfile.TemporaryDirectory()
-    >>> book = Ledger.open(f"{home.name}/a.ledger", budget=Budget(1), unit=rows(), dataset="visits")
-    >>> answer = release(Laplace(scale=4), 1402, ledger=book, purpose="patients", request="May")
-    >>> bundle = book.bundle("May", key=f"{home.name}/hospital.key")
+    >>> from defocus import examples
+    >>> bundle = examples.bundle()
     >>> "epsilon 0.25" in release_report(bundle)
     True
-    >>> book.close(); home.cleanup()
     """
     evidence = bundle.verify()
     facts = evidence.facts
@@ -94,17 +85,11 @@ def release_report(bundle: Bundle, *, title: str | None = None) -> str:
 def pdf_report(bundle: Bundle, path: str | Path, *, title: str | None = None) -> Path:
     """The same on one page of paper, as a PDF file (extra ``plot``).
 
-    >>> import tempfile
-    >>> from defocus import Budget, Ledger, rows
-    >>> from defocus.mechanisms import Laplace
-    >>> from defocus.release import release
-    >>> home = tempfile.TemporaryDirectory()
-    >>> book = Ledger.open(f"{home.name}/a.ledger", budget=Budget(1), unit=rows(), dataset="visits")
-    >>> answer = release(Laplace(scale=4), 1402, ledger=book, purpose="patients", request="May")
-    >>> bundle = book.bundle("May", key=f"{home.name}/hospital.key")
-    >>> pdf_report(bundle, f"{home.name}/may.pdf").name
+    >>> from defocus import examples
+    >>> home = examples.folder()
+    >>> bundle = examples.bundle()
+    >>> pdf_report(bundle, f"{home}/may.pdf").name
     'may.pdf'
-    >>> book.close(); home.cleanup()
     """
     evidence = bundle.verify()
     facts, answer = evidence.facts, answer_in(bundle) if evidence.ok else None

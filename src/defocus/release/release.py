@@ -45,15 +45,13 @@ class Release:
     holds with 95 % probability: both describe the noise alone, and both are public.
     Everything here may be shown to anyone.
 
-    >>> import tempfile
-    >>> from defocus import Budget, Ledger, rows
+    >>> from defocus import examples
     >>> from defocus.mechanisms import Laplace
-    >>> home = tempfile.TemporaryDirectory()
-    >>> book = Ledger.open(f"{home.name}/a.ledger", budget=Budget(1), unit=rows(), dataset="visits")
+    >>> book = examples.ledger()
     >>> answer = release(Laplace(scale=4), 1402, ledger=book, purpose="patients")
     >>> answer.error, answer.interval, answer.promise().epsilon
     (3.9586351633020005, 12.0, 0.25)
-    >>> book.close(); home.cleanup()
+    >>> book.close()
     """
 
     value: Any
@@ -236,15 +234,12 @@ def release(
         request: a name for this request. If an answer to it was recorded, that answer is
             returned again, free of charge and without looking at ``value``.
 
-    >>> import tempfile
-    >>> from defocus import Budget, rows
+    >>> from defocus import examples
     >>> from defocus.mechanisms import Laplace
-    >>> home = tempfile.TemporaryDirectory()
-    >>> with Ledger.open(f"{home.name}/a.ledger", budget=Budget(1), unit=rows(), dataset="visits") as book:
+    >>> with examples.ledger() as book:
     ...     result = release(Laplace(scale=2), 1041, ledger=book, purpose="number of visits")
     >>> result.error, result.interval
     (1.919..., 6.0)
-    >>> home.cleanup()
     """
     event = checked_mechanism(mechanism, grid)
     if not isinstance(ledger, Ledger):

@@ -53,21 +53,19 @@ class Generator:
     Guarantee:
         Depends on the data through noisy counts only, which were charged; drawing rows, however many, costs nothing.
 
-    >>> import tempfile
-    >>> import pyarrow as pa
     >>> import defocus as dp
-    >>> home = tempfile.TemporaryDirectory()
-    >>> people = pa.table({"age": [20 + i % 50 for i in range(2000)], "smoker": [i % 50 < 10 for i in range(2000)]})
-    >>> table = dp.open(people, unit=dp.rows(), budget=dp.Budget(3, 1e-6), ledger=f"{home.name}/a", name="people")
+    >>> from defocus import examples
+    >>> home = examples.folder()
+    >>> table = examples.people()
     >>> made = dp.synthesise(table, epsilon=2, delta=1e-6, columns={"age": (0, 99)})
     >>> made.sample(5).schema.names
     ['age', 'smoker']
     >>> made.sample(100, where="smoker").num_rows
     100
-    >>> made.save(f"{home.name}/people.json")
-    >>> dp.synthesis.Generator.load(f"{home.name}/people.json").sample(3).num_rows
+    >>> made.save(f"{home}/people.json")
+    >>> dp.synthesis.Generator.load(f"{home}/people.json").sample(3).num_rows
     3
-    >>> table.close(); home.cleanup()
+    >>> table.close()
     """
 
     domains: tuple[Domain, ...]

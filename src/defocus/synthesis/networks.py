@@ -36,16 +36,13 @@ class GraphSynthesiser:
 
     Each statistic is a question to the network, with its own charge; together they cost what is asked.
 
-    >>> import tempfile
     >>> import defocus as dp
-    >>> home = tempfile.TemporaryDirectory()
-    >>> ring = [(i, (i + 1) % 60) for i in range(60)]
-    >>> how = {"unit": dp.edge(), "nodes": 60, "ledger": f"{home.name}/a", "name": "ring"}
-    >>> network = dp.open_graph(ring, budget=dp.Budget(9), **how)
+    >>> from defocus import examples
+    >>> network = examples.ring()
     >>> made = dp.synthesis.GraphSynthesiser(network).fit(epsilon=6)
     >>> made.sample().nodes
-    60
-    >>> network.close(); home.cleanup()
+    100
+    >>> network.close()
     """
 
     network: Network

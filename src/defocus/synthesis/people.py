@@ -319,17 +319,11 @@ def synthesise_people(
         request: a name under which the ledger keeps the result, to be recalled free of charge.
         bits: where randomness comes from.
 
-    >>> import tempfile
-    >>> import pyarrow as pa
-    >>> import defocus as dp
-    >>> home = tempfile.TemporaryDirectory()
-    >>> visits = pa.table({"who": [i // 2 for i in range(400)], "day": [i % 9 for i in range(400)]})
-    >>> how = {"unit": dp.user("who"), "budget": dp.Budget(9, 1e-6), "ledger": f"{home.name}/a", "name": "visits"}
-    >>> with dp.open(visits, columns={"day": (0, 9)}, **how) as table:
+    >>> from defocus import examples
+    >>> with examples.stays() as table:
     ...     made = synthesise_people(table.bound(rows=2), epsilon=9, delta=1e-6, order="day")
     >>> made.sample(10).column_names
     ['who', 'day']
-    >>> home.cleanup()
     """
     wanted = PeopleSynthesiser(table, order, person, persons, columns or {}, only)
     return wanted.fit(epsilon=epsilon, delta=delta, accept=accept, purpose=purpose, who=who, request=request, bits=bits)
@@ -344,18 +338,12 @@ def _quoted(name: str) -> str:
 class PeopleGenerator:
     """Synthetic people with their rows. Made by :func:`synthesise_people`; everything about it is released.
 
-    >>> import tempfile
-    >>> import pyarrow as pa
-    >>> import defocus as dp
-    >>> home = tempfile.TemporaryDirectory()
-    >>> visits = pa.table({"who": [i // 2 for i in range(400)], "day": [i % 9 for i in range(400)]})
-    >>> how = {"unit": dp.user("who"), "budget": dp.Budget(9, 1e-6), "ledger": f"{home.name}/a", "name": "visits"}
-    >>> with dp.open(visits, columns={"day": (0, 9)}, **how) as table:
+    >>> from defocus import examples
+    >>> with examples.stays() as table:
     ...     made = table.bound(rows=2).synthesise(epsilon=9, delta=1e-6, order="day")
     >>> persons, rows = made.sample_tables(100)
     >>> persons.num_rows, 150 < rows.num_rows <= 200
     (100, True)
-    >>> home.cleanup()
     """
 
     persons: Generator

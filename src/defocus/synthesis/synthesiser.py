@@ -76,16 +76,13 @@ class Synthesiser:
         One charge, before the engine is asked. Everything is decided by public facts and noisy counts; one row more
         changes no column, type or rule. See :mod:`defocus.synthesis.measurement`.
 
-    >>> import tempfile
-    >>> import pyarrow as pa
     >>> import defocus as dp
-    >>> home = tempfile.TemporaryDirectory()
-    >>> people = pa.table({"age": [30, 40], "smoker": [True, False]})
-    >>> table = dp.open(people, unit=dp.rows(), budget=dp.Budget(3, 1e-6), ledger=f"{home.name}/a", name="people")
+    >>> from defocus import examples
+    >>> table = examples.people()
     >>> wanted = dp.synthesis.Synthesiser(table, columns={"age": (0, 99)})
     >>> wanted.question
     'synthetic rows of age, smoker'
-    >>> table.close(); home.cleanup()
+    >>> table.close()
     """
 
     table: Table
@@ -473,16 +470,12 @@ def synthesise(
         request: a name under which the ledger keeps the result, to be recalled free of charge.
         bits: where randomness comes from.
 
-    >>> import tempfile
-    >>> import pyarrow as pa
-    >>> import defocus as dp
-    >>> home = tempfile.TemporaryDirectory()
-    >>> people = pa.table({"age": [20 + i % 50 for i in range(2000)], "smoker": [i % 50 < 10 for i in range(2000)]})
-    >>> table = dp.open(people, unit=dp.rows(), budget=dp.Budget(3, 1e-6), ledger=f"{home.name}/a", name="people")
+    >>> from defocus import examples
+    >>> table = examples.people()
     >>> made = synthesise(table, epsilon=2, delta=1e-6, columns={"age": (0, 99)})
     >>> 1900 < made.sample().num_rows < 2100, made.distance < 0.1
     (True, True)
-    >>> table.close(); home.cleanup()
+    >>> table.close()
     """
     wanted = Synthesiser(
         table, columns or {}, only, constraints, computed or {}, rows, method, focus, released, predict

@@ -49,16 +49,12 @@ class Cube:
         As for a query: one charge, before the engine is asked. One person weighs at most as much as the bound says
         in the cells of all columns together, and the strategy's sensitivity is multiplied by that.
 
-    >>> import tempfile
-    >>> import pyarrow as pa
-    >>> import defocus as dp
-    >>> home = tempfile.TemporaryDirectory()
-    >>> people = pa.table({"person": range(1000), "age": [30 + i % 40 for i in range(1000)]})
-    >>> visits = dp.open(people, unit=dp.user("person"), budget=dp.Budget(1), ledger=f"{home.name}/a", name="visits")
+    >>> from defocus import examples
+    >>> visits = examples.visits()
     >>> cube = visits.declare(age=list(range(30, 70))).bound(rows=1).cube(["age"], ways=1)
     >>> cube.question
     'number of rows, by all combinations of at most 1 of age'
-    >>> visits.close(); home.cleanup()
+    >>> visits.close()
     """
 
     rows: Rows

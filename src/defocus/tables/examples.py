@@ -26,15 +26,11 @@ class Examples:
     Pass it to ``fit`` of an estimator, or to a ``Trainer`` as its data: the ledger, the unit, whose each row is, and
     bounds and classes are the table's.
 
-    >>> import tempfile
-    >>> import pyarrow as pa
-    >>> import defocus as dp
-    >>> home = tempfile.TemporaryDirectory()
-    >>> people = pa.table({"person": [1, 1, 2], "age": [30, 31, 50]})
-    >>> visits = dp.open(people, unit=dp.user("person"), budget=dp.Budget(1), ledger=f"{home.name}/a", name="visits")
+    >>> from defocus import examples
+    >>> visits = examples.visits()
     >>> visits.declare(age=(18, 90)).examples(["age"])
     Examples(age; protects everything about one person, added or removed)
-    >>> visits.close(); home.cleanup()
+    >>> visits.close()
     """
 
     rows: Rows

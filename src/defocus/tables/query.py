@@ -47,16 +47,13 @@ class Query:
         :meth:`preview` and :meth:`plan` look at no row. :meth:`release` charges the ledger first, as one event, then
         computes, then adds noise. Whatever fails afterwards keeps the charge and says nothing about a row.
 
-    >>> import tempfile
-    >>> import pyarrow as pa
     >>> import defocus as dp
-    >>> home = tempfile.TemporaryDirectory()
-    >>> people = pa.table({"person": range(1000), "age": [30 + i % 40 for i in range(1000)]})
-    >>> visits = dp.open(people, unit=dp.user("person"), budget=dp.Budget(1), ledger=f"{home.name}/a", name="visits")
+    >>> from defocus import examples
+    >>> visits = examples.visits()
     >>> question = visits.bound(rows=1).agg(people=dp.count())
     >>> question.release(epsilon=0.5).names
     ['people']
-    >>> visits.close(); home.cleanup()
+    >>> visits.close()
     """
 
     rows: Rows

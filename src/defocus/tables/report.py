@@ -27,16 +27,14 @@ def report(answers: Answer | Iterable[Answer], path: str | Path, *, title: str, 
         Made of released answers and the ledger, which are public; reads no data. Every text is escaped, and the page
         loads nothing.
 
-    >>> import tempfile
-    >>> import pyarrow as pa
     >>> import defocus as dp
-    >>> home = tempfile.TemporaryDirectory()
-    >>> people = pa.table({"person": range(1000), "age": [30 + i % 40 for i in range(1000)]})
-    >>> visits = dp.open(people, unit=dp.user("person"), budget=dp.Budget(1), ledger=f"{home.name}/a", name="visits")
+    >>> from defocus import examples
+    >>> home = examples.folder()
+    >>> visits = examples.visits()
     >>> answer = visits.agg(people=dp.count_units()).release(epsilon=0.5)
-    >>> report([answer], f"{home.name}/report.html", title="Visits").name
+    >>> report([answer], f"{home}/report.html", title="Visits").name
     'report.html'
-    >>> visits.close(); home.cleanup()
+    >>> visits.close()
     """
     export.write_bytes(path, page(answers, title=title, ledger=ledger).encode("utf-8", "replace"))
     return Path(path)

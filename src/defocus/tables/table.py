@@ -53,15 +53,12 @@ class Table:
 
     Nothing here looks at a row: filters, derived columns, joins and groups are only written down.
 
-    >>> import tempfile
-    >>> import pyarrow as pa
     >>> import defocus as dp
-    >>> home = tempfile.TemporaryDirectory()
-    >>> people = pa.table({"person": range(1000), "age": [30 + i % 40 for i in range(1000)]})
-    >>> visits = dp.open(people, unit=dp.user("person"), budget=dp.Budget(1), ledger=f"{home.name}/a", name="visits")
+    >>> from defocus import examples
+    >>> visits = examples.visits()
     >>> print(visits.where("age >= 40").agg(people=dp.count_units()).preview(epsilon=0.5).columns[0].error)
     2.8284271247461903
-    >>> visits.close(); home.cleanup()
+    >>> visits.close()
     """
 
     rows: Rows
@@ -517,15 +514,11 @@ class Table:
 class Grouped:
     """A table in groups. Made by :meth:`Table.group_by`.
 
-    >>> import tempfile
-    >>> import pyarrow as pa
-    >>> import defocus as dp
-    >>> home = tempfile.TemporaryDirectory()
-    >>> people = pa.table({"person": range(1000), "age": [30 + i % 40 for i in range(1000)]})
-    >>> visits = dp.open(people, unit=dp.user("person"), budget=dp.Budget(1), ledger=f"{home.name}/a", name="visits")
+    >>> from defocus import examples
+    >>> visits = examples.visits()
     >>> visits.group_by("age", keys=range(30, 70))
     Grouped('visits' by age: 40 groups)
-    >>> visits.close(); home.cleanup()
+    >>> visits.close()
     """
 
     table: Table

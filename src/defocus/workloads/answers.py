@@ -52,18 +52,16 @@ class WorkloadAnswer(Answer):
     The least-squares ``values`` are unbiased and agree with each other: all are answers about one estimate of the
     data. ``processing`` names what was done to them beyond that. Errors are computed when they are asked for.
 
-    >>> import tempfile
     >>> import defocus as dp
-    >>> home = tempfile.TemporaryDirectory()
-    >>> about = {"dataset": "visits", "unit": dp.rows(), "budget": dp.Budget(2, 1e-6)}
-    >>> ledger = dp.Ledger.open(f"{home.name}/visits.ledger", **about)
+    >>> from defocus import examples
+    >>> ledger = examples.ledger()
     >>> plan = dp.workloads.plan(dp.workloads.prefix(4), epsilon=0.5)
     >>> ages = plan.release([900, 800, 700, 600], ledger=ledger, purpose="ages")
     >>> len(ages), 2500 < float(ages.values[-1]) < 3500
     (4, True)
     >>> len(ages.ask(dp.workloads.identity(4)))  # free
     4
-    >>> ledger.close(); home.cleanup()
+    >>> ledger.close()
     """
 
     values: Array

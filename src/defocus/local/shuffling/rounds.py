@@ -80,11 +80,8 @@ class Round:
     Assumes:
         So many different honest users send envelopes. Who may send, and how often, is for the deployment to check.
 
-    >>> from defocus import local
-    >>> from defocus.local.shuffling import Analyser, Key, Round, Shuffler
-    >>> ours, theirs = Key.generate(), Key.generate()
-    >>> asked = local.oracle("k-rr", 4, epsilon=2)
-    >>> described = Round(asked.design, users=100, shuffler=ours.public, analyser=theirs.public)
+    >>> from defocus import examples
+    >>> asked, described, ours, theirs = examples.shuffled(100)
     >>> described.event
     Shuffled(event=RandomizedResponse(epsilon=2, categories=5), users=100)
     """

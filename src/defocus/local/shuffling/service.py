@@ -50,11 +50,9 @@ _Task: TypeAlias = "asyncio.Task[Any]"
 class Service:
     """A shuffler behind a port. ``address`` tells where.
 
-    >>> from defocus import local
-    >>> from defocus.local.shuffling import Analyser, Key, Round, Shuffler
-    >>> ours, theirs = Key.generate(), Key.generate()
-    >>> asked = local.oracle("k-rr", 4, epsilon=2)
-    >>> described = Round(asked.design, users=100, shuffler=ours.public, analyser=theirs.public)
+    >>> from defocus import examples
+    >>> from defocus.local.shuffling import Shuffler
+    >>> asked, described, ours, theirs = examples.shuffled(100)
     >>> with serving(Shuffler(described, ours)) as service:
     ...     print(type(service).__name__)
     Service
@@ -188,11 +186,9 @@ class Service:
 def serving(shuffler: Shuffler, **how: Any) -> Iterator[Service]:
     """A service that runs in the background and stops at the end.
 
-    >>> from defocus import local
-    >>> from defocus.local.shuffling import Analyser, Key, Round, Shuffler
-    >>> ours, theirs = Key.generate(), Key.generate()
-    >>> asked = local.oracle("k-rr", 4, epsilon=2)
-    >>> described = Round(asked.design, users=100, shuffler=ours.public, analyser=theirs.public)
+    >>> from defocus import examples
+    >>> from defocus.local.shuffling import Shuffler
+    >>> asked, described, ours, theirs = examples.shuffled(100)
     >>> with serving(Shuffler(described, ours)) as service:
     ...     print(service.address.startswith("http"))
     True
@@ -272,11 +268,9 @@ _AT_ONCE = 1 << 19
 def ask(address: str) -> Round:
     """The round that the shuffler at ``address`` runs. Check its keys with whoever is known to hold them.
 
-    >>> from defocus import local
-    >>> from defocus.local.shuffling import Analyser, Key, Round, Shuffler
-    >>> ours, theirs = Key.generate(), Key.generate()
-    >>> asked = local.oracle("k-rr", 4, epsilon=2)
-    >>> described = Round(asked.design, users=100, shuffler=ours.public, analyser=theirs.public)
+    >>> from defocus import examples
+    >>> from defocus.local.shuffling import Shuffler
+    >>> asked, described, ours, theirs = examples.shuffled(100)
     >>> with serving(Shuffler(described, ours)) as service:
     ...     print(ask(service.address) == described)
     True
@@ -287,11 +281,9 @@ def ask(address: str) -> Round:
 def send(address: str, envelopes: Iterable[bytes]) -> dict[str, int]:
     """Send envelopes, a few thousand at once; how many were accepted and rejected.
 
-    >>> from defocus import local
-    >>> from defocus.local.shuffling import Analyser, Key, Round, Shuffler
-    >>> ours, theirs = Key.generate(), Key.generate()
-    >>> asked = local.oracle("k-rr", 4, epsilon=2)
-    >>> described = Round(asked.design, users=100, shuffler=ours.public, analyser=theirs.public)
+    >>> from defocus import examples
+    >>> from defocus.local.shuffling import Shuffler
+    >>> asked, described, ours, theirs = examples.shuffled(100)
     >>> with serving(Shuffler(described, ours)) as service:
     ...     print(send(service.address, described.envelopes(asked.encode([1] * 3))))
     {'accepted': 3, 'rejected': 0}
@@ -312,11 +304,9 @@ def send(address: str, envelopes: Iterable[bytes]) -> dict[str, int]:
 def fetch(address: str, index: int = 0) -> bytes | None:
     """A sealed batch, or None while the shuffler waits for more reports.
 
-    >>> from defocus import local
-    >>> from defocus.local.shuffling import Analyser, Key, Round, Shuffler
-    >>> ours, theirs = Key.generate(), Key.generate()
-    >>> asked = local.oracle("k-rr", 4, epsilon=2)
-    >>> described = Round(asked.design, users=100, shuffler=ours.public, analyser=theirs.public)
+    >>> from defocus import examples
+    >>> from defocus.local.shuffling import Shuffler
+    >>> asked, described, ours, theirs = examples.shuffled(100)
     >>> with serving(Shuffler(described, ours)) as service:
     ...     print(fetch(service.address))
     None
@@ -328,11 +318,9 @@ def fetch(address: str, index: int = 0) -> bytes | None:
 def acknowledge(address: str, receipt: bytes, index: int = 0) -> bool:
     """Tell the shuffler that a batch arrived and could be opened, by ``Analyser.receipt``; whether it believes it.
 
-    >>> from defocus import local
-    >>> from defocus.local.shuffling import Analyser, Key, Round, Shuffler
-    >>> ours, theirs = Key.generate(), Key.generate()
-    >>> asked = local.oracle("k-rr", 4, epsilon=2)
-    >>> described = Round(asked.design, users=3, shuffler=ours.public, analyser=theirs.public)
+    >>> from defocus import examples
+    >>> from defocus.local.shuffling import Analyser, Shuffler
+    >>> asked, described, ours, theirs = examples.shuffled(3)
     >>> reader = Analyser(described, theirs)
     >>> with serving(Shuffler(described, ours)) as service:
     ...     _ = send(service.address, described.envelopes(asked.encode([1, 2, 3])))

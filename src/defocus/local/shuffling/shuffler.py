@@ -50,11 +50,9 @@ class Shuffler:
         The shuffler does not collude with the analyser, and envelopes come from that many different honest users: an
         attacker who sends all envelopes but one hides nobody. Who may send is for the deployment to check.
 
-    >>> from defocus import local
-    >>> from defocus.local.shuffling import Analyser, Key, Round, Shuffler
-    >>> ours, theirs = Key.generate(), Key.generate()
-    >>> asked = local.oracle("k-rr", 4, epsilon=2)
-    >>> described = Round(asked.design, users=100, shuffler=ours.public, analyser=theirs.public)
+    >>> from defocus import examples
+    >>> from defocus.local.shuffling import Shuffler
+    >>> asked, described, ours, theirs = examples.shuffled(100)
     >>> mixer = Shuffler(described, ours)
     >>> for envelope in described.envelopes(asked.encode([1] * 100)):
     ...     _ = mixer.accept(envelope)
@@ -177,11 +175,9 @@ class Opened:
 
     ``numbers`` are the noisy numbers of ``Crowds``, one for each message.
 
-    >>> from defocus import local
-    >>> from defocus.local.shuffling import Analyser, Key, Round, Shuffler
-    >>> ours, theirs = Key.generate(), Key.generate()
-    >>> asked = local.oracle("k-rr", 4, epsilon=2)
-    >>> described = Round(asked.design, users=3, shuffler=ours.public, analyser=theirs.public)
+    >>> from defocus import examples
+    >>> from defocus.local.shuffling import Analyser, Shuffler
+    >>> asked, described, ours, theirs = examples.shuffled(3)
     >>> mixer = Shuffler(described, ours)
     >>> for envelope in described.envelopes(asked.encode([1, 2, 3])):
     ...     _ = mixer.accept(envelope)
@@ -201,11 +197,9 @@ class Opened:
 class Analyser:
     """One round at the analyser, who holds the only key that opens reports and batches.
 
-    >>> from defocus import local
-    >>> from defocus.local.shuffling import Analyser, Key, Round, Shuffler
-    >>> ours, theirs = Key.generate(), Key.generate()
-    >>> asked = local.oracle("k-rr", 4, epsilon=2)
-    >>> described = Round(asked.design, users=100, shuffler=ours.public, analyser=theirs.public)
+    >>> from defocus import examples
+    >>> from defocus.local.shuffling import Analyser, Shuffler
+    >>> asked, described, ours, theirs = examples.shuffled(100)
     >>> mixer = Shuffler(described, ours)
     >>> for envelope in described.envelopes(asked.encode([1] * 100)):
     ...     _ = mixer.accept(envelope)

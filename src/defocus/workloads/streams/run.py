@@ -43,17 +43,15 @@ class Step(Answer):
 
     Errors are computed when they are asked for, since those of a long stream take a while.
 
-    >>> import tempfile
     >>> import defocus as dp
-    >>> home = tempfile.TemporaryDirectory()
-    >>> about = {"dataset": "visits", "unit": dp.rows(), "budget": dp.Budget(2, 1e-6)}
-    >>> ledger = dp.Ledger.open(f"{home.name}/visits.ledger", **about)
+    >>> from defocus import examples
+    >>> ledger = examples.ledger()
     >>> running = dp.workloads.RunningSum(30, epsilon=1, delta=1e-6).start(ledger=ledger, purpose="visits")
     >>> first = running.add(4000)
     >>> 3900 < first.value < 4100, first.half_width() < 100
     (True, True)
     >>> running.close()
-    >>> ledger.close(); home.cleanup()
+    >>> ledger.close()
     """
 
     step: int
@@ -264,17 +262,15 @@ class Running:
 
     Threads may share it; steps then come in the order in which they get hold of it.
 
-    >>> import tempfile
     >>> import defocus as dp
-    >>> home = tempfile.TemporaryDirectory()
-    >>> about = {"dataset": "visits", "unit": dp.rows(), "budget": dp.Budget(2, 1e-6)}
-    >>> ledger = dp.Ledger.open(f"{home.name}/visits.ledger", **about)
+    >>> from defocus import examples
+    >>> ledger = examples.ledger()
     >>> stream = dp.workloads.RunningSum(30, epsilon=1, delta=1e-6)
     >>> running = stream.start(ledger=ledger, purpose="visits")
     >>> [running.add(visits).step for visits in (40, 38, 51)]
     [1, 2, 3]
     >>> running.close()
-    >>> ledger.close(); home.cleanup()
+    >>> ledger.close()
     """
 
     __slots__ = (
