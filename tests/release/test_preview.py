@@ -5,6 +5,7 @@ import pytest
 
 from defocus.errors import InvalidParameterError
 from defocus.ledger import Ledger
+from defocus.ledger.store import Store
 from defocus.mechanisms import Grid, Laplace
 from defocus.release import preview
 
@@ -26,6 +27,18 @@ def test_a_preview_is_free_and_says_error_cost_and_whether_it_fits(ledger: Ledge
         "covers it",
     ):
         assert words in text
+
+
+def test_a_preview_looks_at_the_ledger_once(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked, real = [], Store.connection
+
+    def counted(store: Store, **how: Any) -> Any:
+        looked.append(how)
+        return real(store, **how)
+
+    monkeypatch.setattr(Store, "connection", counted)
+    assert preview(Laplace(scale=2), ledger=ledger).fits
+    assert looked == [{"write": False}]
 
 
 def test_a_preview_of_too_much_says_that_it_does_not_fit(ledger: Ledger) -> None:

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import hmac
 import json
 import threading
 import time
@@ -14,6 +15,7 @@ from typing import Any
 
 import httpx
 import pytest
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -43,8 +45,10 @@ class Issuer:
 
     url: str = ""
     claims: dict[str, Any] = field(default_factory=dict)
-    algorithm: str = "RS256"
+    algorithm: Any = "RS256"
     key: Any = RSA
+    header: dict[str, Any] = field(default_factory=dict)
+    use: str = "sig"
     challenge: str = ""
     nonce: str = ""
 
@@ -60,7 +64,7 @@ class Issuer:
         numbers, point = RSA.public_key().public_numbers(), EC.public_key().public_numbers()
         return {
             "keys": [
-                {"kty": "RSA", "kid": "RS256", "n": number(numbers.n), "e": number(numbers.e)},
+                {"kty": "RSA", "kid": "RS256", "use": self.use, "n": number(numbers.n), "e": number(numbers.e)},
                 {"kty": "EC", "kid": "ES256", "crv": "P-256", "x": number(point.x), "y": number(point.y)},
             ]
         }
@@ -72,14 +76,19 @@ class Issuer:
         now = int(time.time())
         claims = {"iss": self.url, "aud": "defocus", "exp": now + 60, "iat": now, "nonce": self.nonce, "sub": "1"}
         claims |= {"email": "ana@hospital.example", "email_verified": True, **self.claims}
-        head = b64(json.dumps({"alg": self.algorithm, "kid": self.algorithm}).encode())
+        kid = "ES256" if self.algorithm == "ES256" else "RS256"
+        head = b64(json.dumps({"alg": self.algorithm, "kid": kid, **self.header}).encode())
         text = f"{head}.{b64(json.dumps({k: v for k, v in claims.items() if v is not None}).encode())}"
         return {"id_token": f"{text}.{b64(self.signature(text.encode()))}"}
 
     def signature(self, text: bytes) -> bytes:
         if self.algorithm == "ES256":
             return b"".join(half.to_bytes(32) for half in decode_dss_signature(EC.sign(text, ec.ECDSA(SHA256()))))
-        return b"" if self.algorithm == "none" else self.key.sign(text, padding.PKCS1v15(), SHA256())
+        if isinstance(self.key, str):  # a key that everybody has, as if it were a secret that two share
+            form = (serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+            secret = SHARED.encode() if self.key == SHARED else RSA.public_key().public_bytes(*form)
+            return hmac.digest(secret, text, "sha256")
+        return b"" if str(self.algorithm).lower() == "none" else self.key.sign(text, padding.PKCS1v15(), SHA256())
 
 
 @pytest.fixture
@@ -149,9 +158,22 @@ def test_who_the_provider_vouches_for_is_named(issuer: Issuer, tmp_path: Path, a
         {"claims": {"nonce": None}},
         {"claims": {"sub": None, "email_verified": False}},
         {"claims": {"aud": 3}},
+        {"claims": {"aud": ["defocus", "other"]}},
+        {"claims": {"aud": "defocus other"}},
+        {"claims": {"exp": 10**400}},
+        {"claims": {"exp": float("nan")}},
+        {"claims": {"nonce": ["a list"]}},
         {"key": OTHER_RSA},
         {"algorithm": "none"},
         {"algorithm": "HS256"},
+        {"algorithm": "HS256", "key": "the provider's public key"},
+        {"algorithm": "HS256", "key": SHARED},
+        {"algorithm": "NONE"},
+        {"algorithm": ["RS256"]},
+        {"header": {"kid": "ES256"}},
+        {"header": {"kid": None}},
+        {"key": OTHER_RSA, "header": {"jwk": {"kty": "RSA"}, "jku": "https://evil.example/keys"}},
+        {"use": "enc"},
         {"challenge": "of another browser"},
     ],
 )

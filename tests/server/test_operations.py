@@ -11,6 +11,7 @@ from tests.server.making import COUNT, SECRET, finished, hospital, person, worki
 
 from defocus.cli import main
 from defocus.errors import InvalidParameterError, LedgerDamagedError, LedgerMismatchError, RecordsError
+from defocus.server import operations
 from defocus.server.demo import PEOPLE, demo
 from defocus.server.operations import Settings, backup, restore
 from defocus.server.records import FORMAT, Records
@@ -46,6 +47,36 @@ def test_a_backup_of_a_running_server_restores_everything(tmp_path: Path) -> Non
     assert released(other) != answer
     assert other.verify(person(other, Role.AUDITOR), "visits").ok
     other.close()
+
+
+def test_a_backup_holds_the_charge_of_every_answer_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk, copied = hospital(tmp_path / "one"), operations._copied
+    answer = released(desk)
+
+    def slowly(file: Path, copy: Path) -> None:
+        copied(file, copy)
+        if file.name in {"server.db", "data.ledger"}:
+            released(desk)  # people go on asking
+
+    monkeypatch.setattr(operations, "_copied", slowly)
+    backup(desk.settings, tmp_path / "b.tar")
+    desk.close()
+    restore(Settings(home=tmp_path / "two"), tmp_path / "b.tar")
+    other = Desk(Settings(home=tmp_path / "two"))
+    assert answers(other) == [answer]
+    ledger = other.ledger(person(other, Role.AUDITOR), "visits")
+    assert sum(entry.kind == "charge" for entry in ledger.entries()) == 2  # none that an answer rests on is lacking
+    other.close()
+
+
+def test_nothing_is_restored_under_a_server_that_runs(tmp_path: Path) -> None:
+    desk = hospital(tmp_path)
+    released(desk)
+    backup(desk.settings, tmp_path / "b.tar")
+    with working(desk), pytest.raises(InvalidParameterError, match="A server runs in"):
+        restore(desk.settings, tmp_path / "b.tar")
+    desk.close()
+    assert restore(desk.settings, tmp_path / "b.tar")[0].endswith("3 entries, as they were")
 
 
 def test_a_restore_that_would_forget_charges_is_refused(tmp_path: Path) -> None:

@@ -57,8 +57,7 @@ class Chain:
 
     def last(self, session: Session, known: Iterable[Anchor], *, lock: bool) -> Entry:
         """The last entry, whose sums all later decisions rest on."""
-        head = session.head(lock=lock)
-        row = None if head is None else session.row(head.sequence)
+        head, row = session.end(lock=lock)
         if head is None or row is None or row.hash != head.hash:
             raise LedgerDamagedError(
                 f"The last entry of {self.store.place.name} is missing or was altered.",

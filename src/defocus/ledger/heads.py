@@ -186,7 +186,8 @@ def witness(head: Head, key: "str | Path | SigningKey", memory: str | Path) -> H
     """Sign a head that follows from the last one that was signed here, and remember it; refuse any other.
 
     Guarantee:
-        Of all heads of one ledger that one memory signed, each begins with the entries of the one before.
+        Of all heads of one ledger that one memory signed, each begins with the entries of the one before, and shares a
+        signature with it that is not the witness's own.
 
     Args:
         head: what the keeper of the ledger sent, with a proof since the last one.
@@ -208,6 +209,13 @@ def witness(head: Head, key: "str | Path | SigningKey", memory: str | Path) -> H
     with contextlib.nullcontext() if held is None else contextlib.closing(held):
         known = _remembered(place)
         last = known.get(head.ledger)
+        keepers = set() if last is None else {public for public, _ in last.signatures} - {own.public}
+        if keepers and not any(head.is_signed(public) for public in keepers):
+            raise LedgerDamagedError(
+                "The head is not signed by the keeper of the last one that was signed here: anybody can sign a head of"
+                " a ledger whose name they know.",
+                fix="ask the keeper for it; who changes the key signs one head with the old key and the new one.",
+            )
         if last is not None and not head.follows(last):
             raise LedgerDamagedError(
                 f"The head does not follow from that of {last.size} entries, which was signed at {last.time[:19]}:"

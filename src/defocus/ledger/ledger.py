@@ -501,15 +501,21 @@ class Ledger:
 
         Where the data has parts, the most that anybody in the named ones was charged, or anybody at all.
         """
-        return self._account(parts or None).most()
+        return self.account(parts or None).most()
 
     def remaining(self, *parts: str) -> Remaining:
         """What is left to spend on a release about the named parts, or about everybody."""
         return self._guard.remaining(self.spent(*parts))
 
+    def account(self, parts: Iterable[str] | None = None) -> Account:
+        """Where the people of the named parts, or everybody, stand at one moment: for several questions, read once."""
+        labels = self._labels(parts)
+        with self._chain.end() as (session, last):
+            return Account.of(self._guard, session, last, labels)
+
     def admits(self, event: Event, *, parts: Iterable[str] | None = None) -> bool:
         """Whether ``event`` would be admitted now. Free, and no promise: someone else may charge first."""
-        return self._account(parts).short(self._guard.cost(event)) is None
+        return self.account(parts).admits(event)
 
     def words(self) -> str:
         """What was spent and what is left, for people."""
@@ -682,11 +688,6 @@ class Ledger:
 
     def _labels(self, parts: Iterable[str] | None) -> tuple[str, ...]:
         return self._parts if parts is None else checked_labels(parts, self._terms)
-
-    def _account(self, parts: Iterable[str] | None) -> Account:
-        labels = self._labels(parts)
-        with self._chain.end() as (session, last):
-            return Account.of(self._guard, session, last, labels)
 
     def _newest(self, count: int) -> list[Entry]:
         with self._chain.end() as (session, last):

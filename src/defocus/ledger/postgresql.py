@@ -70,10 +70,9 @@ class PostgresqlSchema(Place):
         return f"{shown.render_as_string()} (schema {self.schema})"
 
     def engine(self, *, create: bool = False) -> Engine:  # noqa: ARG002  # a schema is made inside a transaction
-        """An engine with a small pool that tests a connection before it is used."""
+        """An engine with a small pool. A connection of it that was lost is noticed where a transaction begins."""
         return create_engine(
             self.url,
-            pool_pre_ping=True,
             max_overflow=-1,
             hide_parameters=True,
             # Prepared statements belong to a session, which a pooler may swap between two transactions.
@@ -98,11 +97,10 @@ class PostgresqlSchema(Place):
         wait = math.ceil(self.timeout * 1000)
         # A writer must see what was committed while it waited for the head; a reader wants one moment in time.
         mode = "READ COMMITTED READ WRITE" if write else "REPEATABLE READ READ ONLY"
-        connection.exec_driver_sql(f"BEGIN ISOLATION LEVEL {mode}")
-        connection.exec_driver_sql(f'SET LOCAL search_path TO "{self.schema}", pg_temp')
+        begun = f'BEGIN ISOLATION LEVEL {mode}; SET LOCAL search_path TO "{self.schema}", pg_temp'
         if write:
-            connection.exec_driver_sql(f"SET LOCAL lock_timeout = {wait}")
-            connection.exec_driver_sql("SET LOCAL synchronous_commit = on")
+            begun += f"; SET LOCAL lock_timeout = {wait}; SET LOCAL synchronous_commit = on"
+        connection.exec_driver_sql(begun)  # one round trip
 
     def exists(self, connection: Connection) -> bool:
         """Whether the schema holds a ledger. Refuses a server that may forget what it committed."""

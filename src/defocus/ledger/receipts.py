@@ -155,6 +155,10 @@ class Account:
         """The first part whose people cannot be charged so much, with what they were charged; None if all can."""
         return next(((label, sum_) for label, sum_ in self.sums().items() if not self.guard.covers(sum_, cost)), None)
 
+    def admits(self, event: Event) -> bool:
+        """Whether ``event`` would be admitted."""
+        return self.short(self.guard.cost(event)) is None
+
     def charged(self, cost: Amounts) -> tuple[Amounts, Tally | None, dict[str, Any]]:
         """What was spent after the charge, the tally, and what the entry says about parts."""
         if self.tally is None:

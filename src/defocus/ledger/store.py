@@ -33,7 +33,7 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from defocus.errors import LedgerDamagedError, LedgerUnavailableError
 from defocus.ledger.anchors import Anchor
@@ -211,6 +211,18 @@ class Session:
         row = self._connection.execute(query.with_for_update() if lock else query).one_or_none()
         return None if row is None else Anchor(row[0], row[1])
 
+    def end(self, *, lock: bool = False) -> tuple[Anchor | None, Row | None]:
+        """The head and the entry that it names. A reader asks for both at once; a writer waits for the head first."""
+        if lock:
+            head = self.head(lock=True)
+            return head, None if head is None else self.row(head.sequence)
+        joined = HEAD.outerjoin(ENTRIES, ENTRIES.c.sequence == HEAD.c.sequence)
+        query = select(HEAD.c.sequence, HEAD.c.hash, ENTRIES).select_from(joined).where(HEAD.c.one == 1)
+        row = self._connection.execute(query).one_or_none()
+        if row is None:
+            return None, None
+        return Anchor(row[0], row[1]), None if row[2] is None else Row(*row[2:])
+
     def row(self, sequence: int) -> Row | None:
         """The entry with this number."""
         return self._first(select(ENTRIES).where(ENTRIES.c.sequence == sequence))
@@ -374,9 +386,7 @@ class Store:
 
     @contextlib.contextmanager
     def _transaction(self, engine: Engine, *, write: bool) -> Iterator[Connection]:
-        with self.place.lock(write=write), engine.connect() as opened:
-            connection = opened.execution_options(isolation_level="AUTOCOMMIT")
-            self.place.begin(connection, write=write)
+        with self.place.lock(write=write), self._begun(engine, write=write) as connection:
             try:
                 yield connection
                 connection.exec_driver_sql("COMMIT")
@@ -384,6 +394,24 @@ class Store:
                 with contextlib.suppress(SQLAlchemyError):
                     connection.exec_driver_sql("ROLLBACK")
                 raise
+
+    def _begun(self, engine: Engine, *, write: bool) -> Connection:
+        """A connection on which a transaction has begun. One that was lost while it lay in the pool is replaced."""
+        try:
+            return self._begin(engine, write=write)
+        except DBAPIError as error:
+            if not error.connection_invalidated:
+                raise
+        return self._begin(engine, write=write)  # the pool gave up all that are as old; nothing was asked of this one
+
+    def _begin(self, engine: Engine, *, write: bool) -> Connection:
+        connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        try:
+            self.place.begin(connection, write=write)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def _own_engine(self) -> Engine:
         """The engine of this process: one inherited through a fork is left to the parent, untouched."""

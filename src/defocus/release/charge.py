@@ -23,6 +23,7 @@ from defocus.errors import (
     probability,
 )
 from defocus.ledger import Ledger, Receipt
+from defocus.ledger.receipts import Account
 from defocus.privacy.accounting import tightest_at
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Approximate, Event
@@ -92,9 +93,16 @@ def payable(event: Event, asked: Budget | None, ledger: Ledger) -> Iterator[Even
         yield plain
 
 
-def admitted(event: Event, asked: Budget, ledger: Ledger) -> Event | None:
-    """What the ledger would be charged with now: the event, or the pair it was asked as; None if neither fits."""
-    return next((owed for owed in payable(event, asked, ledger) if _admits(ledger, owed)), None)
+def admitted(event: Event, asked: Budget | None, ledger: Ledger, account: Account | None = None) -> Event | None:
+    """What the ledger would be charged with now: the event, or the pair it was asked as; None if neither fits.
+
+    ``account`` is where the ledger stands, for who has looked already. Where nothing was asked, an event that no filter
+    counts is refused.
+    """
+    stands = ledger.account() if account is None else account
+    if asked is None:
+        return event if stands.admits(event) else None
+    return next((owed for owed in payable(event, asked, ledger) if _admits(stands, owed)), None)
 
 
 def charge(
@@ -164,8 +172,8 @@ def _fits(asked: Budget, ledger: Ledger, replan: Replan) -> bool:
     return admitted(event, asked, ledger) is not None
 
 
-def _admits(ledger: Ledger, event: Event) -> bool:
+def _admits(account: Account, event: Event) -> bool:
     try:
-        return ledger.admits(event)
+        return account.admits(event)
     except UnsupportedEventError:
         return False

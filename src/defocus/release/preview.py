@@ -8,7 +8,6 @@ from defocus.answers.columns import CONFIDENCE
 from defocus.answers.preview import Preview, PreviewColumn, Prospect
 from defocus.errors import Number, probability
 from defocus.ledger import Ledger
-from defocus.ledger.filter import Guard
 from defocus.mechanisms import Grid, Mechanism
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
@@ -24,8 +23,9 @@ def prospect(event: Event, *, asked: Budget | None, replan: Replan, ledger: Ledg
 
     Where nothing was asked but the event itself, nothing else is charged instead.
     """
-    guard, spent = Guard.of(ledger.terms), ledger.spent()
-    owed = admitted(event, asked, ledger) if asked is not None else event if ledger.admits(event) else None
+    account = ledger.account()  # one look: every number of the preview is of one moment
+    guard, spent = account.guard, account.most()
+    owed = admitted(event, asked, ledger, account)
     after = None if owed is None else guard.add(spent, guard.cost(owed))
     return Prospect(
         event=event if owed is None else owed,

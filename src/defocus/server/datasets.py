@@ -4,11 +4,12 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, final
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import Connection, insert, select, update
 
 from defocus import tables
 from defocus.errors import DatasetFileError, DefocusError, InvalidParameterError, NotFoundError, SourceError
@@ -76,10 +77,10 @@ class Datasets:
         with self.records.read() as session:
             return [_described(row) for row in session.execute(select(DATASETS).order_by(DATASETS.c.name)).mappings()]
 
-    def described(self, name: str) -> Described:
-        """What is declared about one."""
-        with self.records.read() as session:
-            row = session.execute(select(DATASETS).where(DATASETS.c.name == name)).mappings().first()
+    def described(self, name: str, session: Connection | None = None) -> Described:
+        """What is declared about one; read by a connection that is open, if there is one."""
+        with nullcontext(session) if session is not None else self.records.read() as reading:
+            row = reading.execute(select(DATASETS).where(DATASETS.c.name == name)).mappings().first()
         if row is None:
             raise NotFoundError("There is no such data set.", fix="look at the list of data sets.")
         return _described(row)

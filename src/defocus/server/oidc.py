@@ -137,9 +137,9 @@ class Provider:
             audience = claims["aud"] if isinstance(claims["aud"], list) else [claims["aud"]]
             now = time.time()
             fits = claims["iss"] == self.issuer and self.client in audience
-            fits = fits and claims.get("azp", self.client) == self.client
+            fits = fits and claims.get("azp", self.client if len(audience) == 1 else None) == self.client
             fits = fits and float(claims["exp"]) > now - _SKEW and float(claims["iat"]) < now + _SKEW
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
             raise _refused("the token cannot be read") from None
         if not good or not fits:
             raise _refused("the token is not the provider's, not for this server, or not of now")
@@ -149,6 +149,8 @@ class Provider:
 def _verified(key: dict[str, Any], algorithm: str, signed: bytes, signature: bytes) -> bool:
     """Whether a key signed a text by RS256 or ES256; nothing else is believed, least of all "none"."""
     try:
+        if key.get("use", "sig") != "sig":
+            return False
         if algorithm == "RS256" and key.get("kty") == "RSA":
             number = rsa.RSAPublicNumbers(_number(key["e"]), _number(key["n"]))
             if number.n.bit_length() < 2048:

@@ -15,6 +15,7 @@ from typing import final
 
 from defocus.errors import InvalidParameterError, LedgerMismatchError
 from defocus.ledger import Ledger, verify
+from defocus.ledger.lock import file_lock
 
 __all__ = ["Settings", "backup", "restore"]
 
@@ -92,8 +93,9 @@ _ANCHORS = "anchors.json"
 def backup(settings: Settings, out: Path) -> list[str]:
     """Copy records, key, data sets and ledgers to one file while the server runs; the names of its files are returned.
 
-    Each ledger is copied in a transaction of its own, with the anchor of its last entry. Records and ledgers in
-    PostgreSQL are its own administrators' to back up, and are refused here.
+    Each ledger is copied in a transaction of its own, with the anchor of its last entry, and after the records, so that
+    the copy holds the charge of every answer in them. Records and ledgers in PostgreSQL are its own administrators' to
+    back up, and are refused here.
     """
     if settings.records is not None or settings.ledgers is not None:
         raise InvalidParameterError(
@@ -104,7 +106,8 @@ def backup(settings: Settings, out: Path) -> list[str]:
     with tempfile.TemporaryDirectory() as scratch, tarfile.open(out, "x") as archive:
         os.chmod(out, 0o600)  # noqa: PTH101  # it holds the key
         anchors = {}
-        for file in sorted(path for path in settings.home.rglob("*") if path.is_file() and not _passing(path)):
+        files = (path for path in settings.home.rglob("*") if path.is_file() and not _passing(path))
+        for file in sorted(files, key=lambda path: (path.suffix == ".ledger", path)):
             name = str(file.relative_to(settings.home))
             if file.suffix == ".anchor":
                 continue  # made of the copy, so that both agree
@@ -130,6 +133,8 @@ def restore(settings: Settings, file: Path, *, accept_loss: bool = False) -> lis
     was promised: that is refused, unless the loss is accepted, and then said.
     """
     told: list[str] = []
+    if _running(settings.home):
+        raise InvalidParameterError(f"A server runs in {settings.home}.", fix="stop it, then restore.")
     with tempfile.TemporaryDirectory() as scratch:
         made = Path(scratch)
         try:
@@ -152,6 +157,16 @@ def restore(settings: Settings, file: Path, *, accept_loss: bool = False) -> lis
             shutil.copyfile(each, place)
             place.chmod(0o600)
     return [*told, f"restored to {settings.home}"]
+
+
+def _running(home: Path) -> bool:
+    """Whether a server works in this folder: it holds a lock for as long; see :meth:`.Records.be_alive`."""
+    for lock in (home / "running").glob("*.lock"):
+        held = file_lock(lock.with_suffix(""), timeout=0)
+        if held is None:
+            return True
+        held.close()
+    return False
 
 
 def _compared(here: Path, copy: Path, name: str, anchor: str, *, accept_loss: bool) -> str:

@@ -175,11 +175,12 @@ class Desk:
     def preview(self, person: Person, dataset: str, question: Any, purpose: str | None = None) -> Preview:
         """What a question would cost, how exact it would be and what the policy would say. Free."""
         demand(person, Action.PREVIEW)
-        asked, declared = Question.read(question), self.datasets.described(dataset)
-        put = self._looked_at(declared, asked, purpose)
-        seen = put.preview(**asked.price)
-        rules: dict[str, Any] = {"rules": declared.policy, "fits": bool(seen.fits)}
+        asked = Question.read(question)
         with self.records.read() as session:
+            declared = self.datasets.described(dataset, session)
+            put = self._looked_at(declared, asked, purpose)
+            seen = put.preview(**asked.price)
+            rules: dict[str, Any] = {"rules": declared.policy, "fits": bool(seen.fits)}
             similar = self.policy.similar(session, dataset, asked)
             verdict = self.policy.verdict(session, person, dataset, purpose or "", asked, **rules, similar=similar)
         shown = tuple(one for one in similar if allowed(person, Action.SEE_REQUEST, one))
