@@ -105,7 +105,7 @@ def mnist(folder: str) -> None:  # noqa: C901  # one experiment, from top to bot
         weights, share = np.zeros(SHAPE), plan.noise(1960)
         for _ in range(ROUNDS):
             total = sum(share.sample(plan.encoded([move])) for move in moves(weights))
-            weights = weights + plan.decoded(total, CLIENTS).reshape(SHAPE)
+            weights = weights + plan.decoded(total, CLIENTS)[0].reshape(SHAPE)
         return weights
 
     def central(size: float) -> Any:

@@ -1,5 +1,6 @@
 """Federated training with Flower's own messages, clients and strategies, in this process."""
 
+import itertools
 import runpy
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,8 @@ from defocus.federated import Identity
 from defocus.federated.flower import LedgerAccountant, Loopback, PrivateClient, PrivateTraining
 from defocus.federated.messages import Kind
 from defocus.federated.training_plan import TrainingPlan
+from defocus.mechanisms import Gaussian as Noise
+from defocus.mechanisms.noise_shares import NoiseShare
 from defocus.privacy import account
 from defocus.privacy.events import Gaussian
 
@@ -82,6 +85,85 @@ def test_a_client_that_is_lost_at_any_step_voids_nothing_and_two_void_the_round(
     gone = {7, 8}
     if kind <= Kind.MASKED:
         assert trained(plan, ledger, Loopback(app_of(plan), NUMBER, lost))[1] == [1]
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+def test_the_clip_follows_the_changes_of_those_who_brought_one(ledger: dp.Ledger, trusted: bool) -> None:
+    """Changes have norms 1, 2, 3, 4 and 5; of eight clients two fail, and one is gone, wherever its change would be."""
+    plan = TrainingPlan(**(FACTS | {"rounds": 60}), dropouts=1, trusted=trusted, quantile=0.5)
+    app = clients.ClientApp()
+
+    @app.train(mods=[PrivateClient(plan, lambda context: WHO[context.node_id - 1], None)])
+    def train(message: Any, context: Any) -> Any:
+        held = message.content["arrays"].to_numpy_ndarrays()
+        size = {6: np.nan, 8: 1e6}.get(context.node_id, context.node_id)
+        if context.node_id == 7:
+            raise UnfitDataError("Row 17 is odd.", fix="look at it.")
+        moved = flwr.ArrayRecord([held[0] + size, held[1]])
+        return flwr.Message(flwr.RecordDict({"arrays": moved}), reply_to=message)
+
+    grid = Loopback(app, NUMBER, lambda node, _: node == 8)
+    strategy = PrivateTraining(plan, ledger)
+    assert strategy.clip == 10
+    start = flwr.ArrayRecord([np.zeros(1), np.zeros(1)])
+    moved = strategy.start(grid, start, num_rounds=60).arrays.to_numpy_ndarrays()
+    assert 2.7 < strategy.clip < 3.3
+    assert [each.shape for each in moved] == [(1,), (1,)]
+
+
+@pytest.mark.parametrize("clip", [float("nan"), float("inf"), 0.0, -1.0, 1e-200, 1e200, 5.0, "1"])
+def test_a_clip_that_was_not_agreed_on_is_refused(ledger: dp.Ledger, clip: Any) -> None:
+    plan, seen = TrainingPlan(**FACTS, quantile=None if clip == 5.0 else 0.5), list[Any]()
+
+    def lie(said: Any) -> None:
+        if "clip" in said:
+            said["clip"] = clip
+
+    assert trained(plan, ledger, Lying(app_of(plan, seen=seen), lie))[1] == [1]
+    assert seen == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whoever_drops_out_in_whichever_rounds_enough_shares_of_noise_are_in_every_sum(
+    ledger: dp.Ledger, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Each client is gone from some step on, in rounds of its own. A sum is of so many vectors with a share each."""
+    plan = TrainingPlan(**(FACTS | {"rounds": 12, "noise_multiplier": 1.0}), dropouts=2, quantile=0.5)
+    random, strategy = np.random.default_rng(seed), PrivateTraining(plan, ledger)
+    steps = random.choice([0, 1, 3, 5, 7, 9, *[99] * 24], (12, NUMBER))
+    sent, sums, sample, decoded = list[Any](), list[Any](), NoiseShare.sample, TrainingPlan.decoded
+
+    def noted(self: NoiseShare, value: Any, bits: Any = None) -> Any:
+        sent.append(sample(self, value, bits))
+        assert (self.honest, self.mechanism) == (
+            8 - 2 - 1,
+            Noise(sigma=plan.radius, sensitivity=plan.radius, dimension=4),
+        )
+        assert np.abs(sent[-1] - value).any()
+        return sent[-1]
+
+    def opened(self: TrainingPlan, total: Any, parties: int, clip: float) -> Any:
+        sums.append((total, parties))
+        return decoded(self, total, parties, clip)
+
+    monkeypatch.setattr(NoiseShare, "sample", noted)
+    monkeypatch.setattr(TrainingPlan, "decoded", opened)
+
+    def lost(node: int, message: Any) -> bool:
+        return bool(message.content["defocus"]["kind"] >= steps[strategy.rounds - 1, node - 1])
+
+    grid, held, counts = Loopback(app_of(plan), NUMBER, lost), flwr.ArrayRecord([np.zeros(3)]), list[int]()
+    for turn in range(12):
+        sent.clear()
+        sums.clear()
+        asked = strategy.configure_train(turn + 1, held, flwr.ConfigRecord(), grid)
+        strategy.aggregate_train(turn + 1, list(grid.send_and_receive(asked)))
+        for total, parties in sums:
+            assert parties >= plan.clients - plan.dropouts == plan.honest + 1
+            which = itertools.combinations(sent, parties)
+            assert any(not ((sum(each) - total) % 2**32).any() for each in which)
+            counts.append(parties)
+    assert len(set(counts)) > 1
 
 
 def test_a_trusted_server_asks_by_chance_and_refuses_what_is_too_long(ledger: dp.Ledger) -> None:
@@ -374,7 +456,7 @@ def test_another_model_than_was_paid_for_is_refused(ledger: dp.Ledger) -> None:
     plan = TrainingPlan(**FACTS)
     strategy, grid = PrivateTraining(plan, ledger), Loopback(app_of(plan), NUMBER)
     strategy.configure_train(1, flwr.ArrayRecord([np.zeros(3)]), flwr.ConfigRecord(), grid)
-    with pytest.raises(InvalidParameterError, match="4 numbers, and 3 were paid for"):
+    with pytest.raises(InvalidParameterError, match="would bring 4 numbers, and 3 were paid for"):
         strategy.configure_train(2, flwr.ArrayRecord([np.zeros(4)]), flwr.ConfigRecord(), grid)
 
 

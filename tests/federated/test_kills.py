@@ -3,6 +3,7 @@
 Each site writes down its vector with its share of noise, so that an answer is compared integer by integer.
 """
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,37 @@ def test_one_of_five_is_killed_before_and_after_everything_it_does(tmp_path: Pat
             sites.start("east", "west", dies=point)
             with pytest.raises(TooFewPartiesError):
                 dp.federation(tmp_path / "federation.toml").sql(SQL, epsilon=10)
+
+
+@pytest.mark.slow
+def test_after_a_coordinator_that_is_killed_before_whatever_it_sends_the_next_one_is_answered(tmp_path: Path) -> None:
+    """What sites were told to begin is paid for, and none waits for a coordinator that is gone."""
+    names = ("north", "south", "east", "west")
+    declared(tmp_path, names, patience=300)
+    frames = len(names) * (2 + 4 + 1)  # a question, a beginning, four messages of a sum, and the sum
+    with sites_in(tmp_path, names) as sites:
+        for dies in range(frames + 1):
+            before = {name: (charges(tmp_path, name), len(sites.sent(name))) for name in names}
+            sites.ask(SQL, 10, dies=dies)
+            answer = answered(tmp_path)
+            last = [sites.sent(name)[-1] for name in names]
+            assert answer["n"].values[0] == sum(one["noisy"][0] for one in last) / GRID
+            for name in names:
+                spent, sent = charges(tmp_path, name) - before[name][0], len(sites.sent(name)) - before[name][1]
+                # one for the answer; one for the question before it, from where a site heard that all begin
+                assert sent <= spent in ({1} if dies <= len(names) else {1, 2} if dies < 2 * len(names) else {2})
+
+
+def answered(home: Path) -> Any:
+    """The answer of all, once all have noticed that the last coordinator is gone; before that, nobody is charged."""
+    until = time.monotonic() + 20
+    while True:
+        try:
+            return dp.federation(home / "federation.toml").sql(SQL, epsilon=10)
+        except TooFewPartiesError as problem:
+            if "it is answering another question" not in str(problem) or time.monotonic() > until:
+                raise
+            time.sleep(0.05)
 
 
 @pytest.mark.long

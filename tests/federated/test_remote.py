@@ -39,8 +39,8 @@ def test_five_hospitals_answer_as_processes_and_go_on_when_some_are_killed(home:
         together.sql(SQL, epsilon=30)
     assert "Its policy allows no epsilon above 20" in str(refused.value)
     running.kill("east")
-    with pytest.raises(AttributeError, match="no 'join'"):
-        together.join("wards", on="ward")
+    with pytest.raises(AttributeError, match="no 'other'"):
+        together.other("wards")
     groups = together.derive(long="days > 4").group_by("long", keys=[False, True]).agg(n=dp.count(), d=dp.mean("days"))
     short, long = groups.release(epsilon=15)["n"].values
     assert abs(short - 200) < 50  # processes draw from the system

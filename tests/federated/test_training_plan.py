@@ -20,14 +20,30 @@ PLAN = TrainingPlan(**FACTS)
 updates = arrays(np.float64, st.integers(1, 90), elements=st.floats(width=64))
 
 
-@given(updates, st.sampled_from([1e-3, 1.0, 1.5, 3.0, 1e200]))
+@given(updates, st.sampled_from([1e-3, 1.0, 1.5, 3.0, 1e200]), st.sampled_from([None, 0.01, 0.5, 0.99]))
 @settings(max_examples=300, deadline=None)
-def test_no_client_brings_a_longer_vector_than_is_charged_for(update: np.ndarray, clip: float) -> None:
-    plan = TrainingPlan(**(FACTS | {"clip": clip}))
-    vector = plan.encoded([update])
-    assert sum(int(x) ** 2 for x in vector) <= plan.radius**2
-    assert vector.dtype == np.int64
-    assert vector.shape == update.shape
+def test_no_client_brings_a_longer_vector_than_is_charged_for(
+    update: np.ndarray, clip: float, quantile: float | None
+) -> None:
+    plan = TrainingPlan(**(FACTS | {"clip": clip, "quantile": quantile}))
+    for now in [clip] if quantile is None else [clip, clip * 2**40, clip / 2**40, clip / 3]:
+        vector = plan.encoded([update], now)
+        assert sum(int(x) ** 2 for x in vector) <= plan.radius**2
+        assert vector.dtype == np.int64
+        assert len(vector) == plan.length(len(update)) == len(update) + (quantile is not None)
+
+
+@given(st.floats(0.01, 0.99), st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=30))
+@settings(max_examples=100, deadline=None)
+def test_a_clip_that_follows_goes_to_where_so_many_changes_are_shorter(quantile: float, norms: list[float]) -> None:
+    """Without noise. It goes down where more are short than should be; whoever could not train pulls it nowhere."""
+    plan = TrainingPlan(**(FACTS | {"clients": 40, "quantile": quantile}))
+    brought = [plan.encoded([np.array([norm, 0.0])]) for norm in norms]
+    total = np.sum([*brought, plan.encoded([np.array([np.nan, 0.0])])], axis=0)
+    mean, after = plan.decoded(total, 40)
+    more = sum(norm <= 1.5 for norm in norms) - quantile * len(norms)
+    assert np.log(after / 1.5) == pytest.approx(-0.2 * more / 40, abs=1e-6)
+    assert mean[0] == pytest.approx(sum(min(norm, 1.5) for norm in norms) / 40, abs=1e-5)
 
 
 def test_rounding_that_carries_a_vector_too_far_is_taken_back() -> None:
@@ -44,8 +60,8 @@ def test_rounding_that_carries_a_vector_too_far_is_taken_back() -> None:
 
 def test_what_is_left_of_an_update_is_its_direction_and_its_norm_up_to_the_clip() -> None:
     update = np.array([0.3, -0.4, 0.0])
-    assert PLAN.decoded(PLAN.encoded([update[:1], update[1:]]), 1) == pytest.approx(update, abs=1e-6)
-    assert np.linalg.norm(PLAN.decoded(PLAN.encoded([100 * update]), 1)) == pytest.approx(1.5, abs=1e-5)
+    assert PLAN.decoded(PLAN.encoded([update[:1], update[1:]]), 1)[0] == pytest.approx(update, abs=1e-6)
+    assert np.linalg.norm(PLAN.decoded(PLAN.encoded([100 * update]), 1)[0]) == pytest.approx(1.5, abs=1e-5)
     assert not PLAN.encoded([np.array([1.0, np.nan])]).any()
     assert not PLAN.encoded([np.array([1.0, np.inf])]).any()
     assert PLAN.encoded([np.array([1e308, 1e308])])[0] == PLAN.encoded([np.array([2.0, 2.0])])[0] > 0
@@ -79,6 +95,7 @@ def test_noise_and_charge_are_those_of_the_plan() -> None:
     apart = account(5 * SampledGaussian(2.0, 0.1)).epsilon(1e-5)
     assert account(trusted.event(100)).epsilon(1e-5) == pytest.approx(apart, rel=1e-6)
     several = TrainingPlan(**FACTS, per_person=3)
+    assert several.honest == 7  # a person with three clients knows three shares
     assert several.noise(9).sensitivity == 3 * several.radius
     assert account(several.event(9)).epsilon(1e-5) == pytest.approx(account(PLAN.event(9)).epsilon(1e-5), rel=1e-6)
 
@@ -90,6 +107,9 @@ def test_noise_and_charge_are_those_of_the_plan() -> None:
         ({"sampling": 0.5, "trusted": True, "per_person": 2}, "Sampling hides nobody"),
         ({"dropouts": 5}, "too few"),
         ({"bits": 16}, "32 or 64"),
+        ({"per_person": 9, "dropouts": 1}, "too few"),
+        ({"quantile": 0.0}, "quantile"),
+        ({"quantile": 1.0}, "between 0 and 1"),
         ({"clip": 0}, "clip"),
         ({"rounds": 0}, "rounds"),
         ({"clients": 10**7, "trusted": True}, "too coarse"),

@@ -59,7 +59,9 @@ def sites(home: Path) -> Iterator[dict[str, Site]]:
     for name in NAMES:
         rows = pa.table({"patient": [f"{name}-{i}" for i in range(200)], "days": [i % 20 for i in range(200)]})
         facts: dict[str, Any] = {"unit": dp.user("patient"), "budget": dp.Budget(10_000, 1e-3), "name": "visits"}
-        opened = dp.open(rows, ledger=home / f"{name}.ledger", columns={"days": (0, 20)}, **facts)
+        long = pa.table({"days": list(range(20)), "long": [day > 14 for day in range(20)]})
+        facts |= {"columns": {"days": (0, 20)}, "public": {"stays": long}}
+        opened = dp.open(rows, ledger=home / f"{name}.ledger", **facts)
         tables.append(opened)
         made[name] = Site(read_site(home / f"{name}.toml"), opened.bound(rows=1))
         threading.Thread(target=made[name].serve, daemon=True).start()
@@ -104,6 +106,22 @@ def coordinator_at(home: Path, number: int = 1) -> Iterator[Channel]:
 def question(home: Path, **changes: Any) -> dict[str, Any]:
     price = {"epsilon": 1, "delta": None, "purpose": None, "who": None}
     return asking(read_membership(home / "federation.toml"), "ask", QUESTION, **price) | changes
+
+
+@pytest.mark.parametrize("keys", [[True, False], None])
+def test_a_table_that_all_declare_is_joined_and_keys_are_not_found_over_the_wire(
+    home: Path, sites: dict[str, Site], keys: Any
+) -> None:
+    assert sites
+    together = dp.federation(home / "federation.toml").rename({"days": "stay"})
+    joined = together.join("stays", on={"stay": "days"}).group_by("long", keys=keys).agg(n=dp.count())
+    if keys is None:
+        with pytest.raises(TooFewPartiesError, match=r"groups|keys"):
+            joined.release(epsilon=10, delta=1e-6)
+        return
+    assert joined.release(epsilon=10)["n"].values == pytest.approx([750, 250], abs=20)
+    with pytest.raises(TooFewPartiesError, match="joins a table that was not declared"):
+        together.join("/etc/passwd", on="stay").agg(n=dp.count()).preview(epsilon=1)
 
 
 def test_strangers_who_hold_connections_open_keep_nobody_out(home: Path, sites: dict[str, Site]) -> None:

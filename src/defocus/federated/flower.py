@@ -121,7 +121,7 @@ class PrivateClient:
             kept["nonce"] = drawn
             return identity.public + drawn
         if kind == Kind.MASKED and self.plan.trusted:
-            vector = self._trained(kept, message, context, call_next)
+            vector = self._trained(kept, message, context, call_next, said["clip"])
             return vector.astype("<i8").tobytes()
         if kind == Kind.KEYS and not self.plan.trusted:
             nonce = kept.pop("nonce", None)  # for one round
@@ -137,7 +137,7 @@ class PrivateClient:
             party = Party.resumed(plan, plan.parties.index(identity.public) + 1, identity, kept["party"])
             del kept["party"]  # after an error there is none any more
             if party.due is Kind.INBOX:
-                vector = self._trained(kept, message, context, call_next)
+                vector = self._trained(kept, message, context, call_next, said["clip"])
                 party.bring(self.plan.noise(len(vector)).sample(vector))
             body = party.receive(said["body"])
         else:
@@ -153,17 +153,19 @@ class PrivateClient:
         return _round_plan(self.plan, parties, int(said["length"]), _parts(said["nonces"]))
 
     def _trained(
-        self, kept: Any, message: Any, context: Any, call_next: Callable[[Any, Any], Any]
+        self, kept: Any, message: Any, context: Any, call_next: Callable[[Any, Any], Any], clip: float
     ) -> NDArray[np.int64]:
         """What the app makes of the model, as integers. Each time it is one of the rounds agreed on."""
         if kept["rounds"] >= self.plan.rounds:
             raise ProtocolError(f"This client agreed to {self.plan.rounds} rounds, which are over.")
+        self.plan.checked(clip)
         app = _flwr()
         (name, before), *more = message.content.array_records.items()
         if more:
             raise ProtocolError("The server sends several models.")
         if self.ledger is not None and not kept["rounds"]:
-            _charged(self.plan, sum(int(each.size) for each in before.to_numpy_ndarrays()), self.ledger, _PURPOSE)
+            numbers = sum(int(each.size) for each in before.to_numpy_ndarrays())
+            _charged(self.plan, self.plan.length(numbers), self.ledger, _PURPOSE)
         kept["rounds"] += 1
         records = {key: record for key, record in message.content.items() if key != _RECORD}
         message.content = app.RecordDict(records)
@@ -172,8 +174,9 @@ class PrivateClient:
             reply = call_next(message, context)
             after = reply.content.array_records[name].to_numpy_ndarrays()
             if [each.shape for each in after] == [each.shape for each in held]:
-                return self.plan.encoded([np.asarray(a, np.float64) - b for a, b in zip(after, held, strict=True)])
-        return np.zeros(sum(each.size for each in held), np.int64)
+                moved = [np.asarray(a, np.float64) - b for a, b in zip(after, held, strict=True)]
+                return self.plan.encoded(moved, clip)
+        return np.zeros(self.plan.length(sum(each.size for each in held)), np.int64)
 
 
 def _parts(together: bytes) -> tuple[bytes, ...]:
@@ -234,7 +237,7 @@ class PrivateTraining:
         patience: float = 3600.0,
     ) -> None:
         _check_unit(ledger, plan.per_person)
-        self.plan, self.rate, self.rounds = plan, rate, 0
+        self.plan, self.rate, self.rounds, self.clip = plan, rate, 0, plan.clip
         self.receipt: Receipt | None = None
         self._ledger, self._purpose, self._patience = ledger, purpose, patience
         self._length = 0
@@ -257,12 +260,12 @@ class PrivateTraining:
         if self.rounds >= self.plan.rounds:
             _log.warning("the %d rounds that were paid for are over: no client is asked", self.plan.rounds)
             return []
-        length = sum(int(each.size) for each in arrays.to_numpy_ndarrays())
+        length = self.plan.length(sum(int(each.size) for each in arrays.to_numpy_ndarrays()))
         if self.receipt is None:
             self.receipt, self._length = _charged(self.plan, length, self._ledger, self._purpose), length
         if length != self._length:
             raise InvalidParameterError(
-                f"The model has {length} numbers, and {self._length} were paid for.", fix="train one model."
+                f"A client would bring {length} numbers, and {self._length} were paid for.", fix="train one model."
             )
         self.rounds += 1
         config["server-round"] = server_round
@@ -280,17 +283,17 @@ class PrivateTraining:
             return None, None
         (arrays, grid, coordinator, numbers), self._round = self._round, None
         before = arrays.to_numpy_ndarrays()
-        length = sum(each.size for each in before)
         try:
             if coordinator is None:
-                total, parties = self._noisy(replies, length, numbers), 0
+                total, parties = self._noisy(replies, self._length, numbers), 0
             else:
                 total = self._opened(coordinator, numbers, grid, replies)
                 parties = len(coordinator.survivors)
         except (TooFewPartiesError, ProtocolError) as problem:
             _log.warning("round %d is void: %s", server_round, problem.what)
             return None, None
-        step, place, after = self.rate * self.plan.decoded(total, parties), 0, []
+        mean, self.clip = self.plan.decoded(total, parties, self.clip)
+        step, place, after = self.rate * mean, 0, []
         for each in before:
             after.append((each + step[place : place + each.size].reshape(each.shape)).astype(each.dtype))
             place += each.size
@@ -323,7 +326,7 @@ class PrivateTraining:
         asked = [node for node, word in zip(nodes, drawn, strict=True) if int(word) < part]
         self._round = arrays, grid, None, dict.fromkeys(asked, 0)
         records = {"arrays": arrays, "config": config}
-        return (self._said(node, Kind.MASKED, {}, records) for node in asked)
+        return (self._said(node, Kind.MASKED, {"clip": self.clip}, records) for node in asked)
 
     def _noisy(self, replies: Iterable[Any], length: int, asked: Container[int]) -> NDArray[np.int64]:
         total = np.zeros(length, np.int64)
@@ -348,8 +351,9 @@ class PrivateTraining:
         facts = {"parties": b"".join(parties), "nonces": b"".join(nonces), "length": self._length}
         self._accept(coordinator, self._asked(grid, [self._said(node, Kind.KEYS, facts) for node in chosen]))
         self._accept(coordinator, self._asked(grid, self._turns(coordinator, numbers)))
+        asked = self._turns(coordinator, numbers, {"arrays": arrays, "config": config})
         self._round = arrays, grid, coordinator, numbers
-        return self._turns(coordinator, numbers, {"arrays": arrays, "config": config})
+        return asked
 
     def _opened(
         self, coordinator: Coordinator, numbers: dict[int, int], grid: Any, replies: Iterable[Any]
@@ -364,7 +368,8 @@ class PrivateTraining:
     def _turns(self, coordinator: Coordinator, numbers: dict[int, int], records: Any = None) -> list[Any]:
         said = coordinator.advance()
         due = int(coordinator.due or 0)
-        return [self._said(numbers[number], due, {"body": body}, records) for number, body in said.items()]
+        more = {"clip": self.clip} if records else {}
+        return [self._said(numbers[number], due, {"body": body, **more}, records) for number, body in said.items()]
 
     def _accept(self, coordinator: Coordinator, said: Iterable[tuple[int, bytes]]) -> None:
         for node, body in said:

@@ -37,7 +37,7 @@ _ANEW = 1.0
 """Seconds in which a site is asked anew, should its connection be lost: strangers may crowd its door."""
 _TIMES = (9, 10)
 """What OpenSSL calls a certificate of the future, and one that is too old."""
-_STEPS = {"where", "derive", "part", "bound", "per_person"}
+_STEPS = {"where", "derive", "rename", "part", "bound", "per_person"}
 
 
 def remote_federation(file: str | Path, key: str | Path | None = None) -> "RemoteFederation":
@@ -71,6 +71,11 @@ class RemoteFederation:
             return replace(self, steps=(*self.steps, (name, *given, *([named] if named else []))))
 
         return step
+
+    def join(self, other: str, *, on: Any, how: str = "left") -> "RemoteFederation":
+        """Columns of another table that the dataset file of every site declares beside its own."""
+        step = ("join", other, dict(on) if isinstance(on, Mapping) else on, how)
+        return replace(self, steps=(*self.steps, step))
 
     def group_by(self, *columns: str, keys: Any = "declared", sets: Any = None) -> "RemoteGroups":
         """Groups of rows with equal values; see :meth:`.Table.group_by`."""
