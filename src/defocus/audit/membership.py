@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from defocus.answers.plots import COLOURS, DARK, PALE, TEAL, blank, literal
 from defocus.answers.progress import Tell, shown
 from defocus.audit.membership_attacks import CALIBRATIONS, Score, of_tables
-from defocus.audit.roc import Claim, Curve, Promise
+from defocus.audit.roc import Attack, Claim, Curve, Promise
 from defocus.errors import InvalidParameterError, Number, choice, probability, whole
 from defocus.noise import Bits
 from defocus.noise.bits import source
@@ -38,7 +38,7 @@ _Flags: TypeAlias = NDArray[np.bool_]
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Membership:
+class Membership(Attack):
     """What attacks on membership found. Made by :func:`membership`.
 
     >>> from defocus.noise.testing import seeded
@@ -59,16 +59,6 @@ class Membership:
     runs: int
     shadows: int
     seconds: float
-
-    @property
-    def violation(self) -> bool:
-        """Whether the bound on epsilon is above the claim."""
-        return self.bound.violation
-
-    @property
-    def verdict(self) -> str:
-        """``violation`` or ``none found``; an attack that finds nothing proves nothing."""
-        return self.bound.verdict
 
     @property
     def best(self) -> Curve:

@@ -12,7 +12,7 @@ from defocus.answers import Answer
 from defocus.answers.plots import COLOURS, DARK, TEAL, blank
 from defocus.audit.bounds import below, upto
 from defocus.audit.membership_attacks import columns_of
-from defocus.audit.roc import Claim, Promise
+from defocus.audit.roc import Attack, Claim, Promise
 from defocus.errors import InvalidParameterError, Number, UnknownColumnError, choice
 from defocus.noise import Bits
 from defocus.noise.bits import source
@@ -27,7 +27,7 @@ _Floats = NDArray[np.float64]
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reconstruction:
+class Reconstruction(Attack):
     """How many secrets an attacker finds in a release. Made by :func:`reconstruction`.
 
     >>> from defocus.noise.testing import seeded
@@ -45,16 +45,6 @@ class Reconstruction:
     secrets: NDArray[np.bool_] = field(repr=False)
     estimates: _Floats = field(repr=False)
     promise: Promise | None
-
-    @property
-    def violation(self) -> bool:
-        """Whether the bound on epsilon is above the claim."""
-        return self.bound.violation
-
-    @property
-    def verdict(self) -> str:
-        """``violation`` or ``none found``; an attack that finds nothing proves nothing."""
-        return self.bound.verdict
 
     @property
     def share(self) -> float:

@@ -14,8 +14,9 @@ from defocus.errors import Number, in_range, probability
 from defocus.privacy.accounting import account
 from defocus.privacy.events import Event
 from defocus.privacy.losses import Loss
+from defocus.privacy.one_run import OneRun
 
-__all__ = ["Claim", "Curve", "Promise", "Rate"]
+__all__ = ["Attack", "Claim", "Curve", "Promise", "Rate"]
 
 Claim: TypeAlias = Number | Event | Loss
 """An epsilon, or an event or its loss, whose whole trade-off is promised."""
@@ -191,3 +192,21 @@ def _end(area: float, far: float, towards: float) -> float:
 def _divergence(p: float, q: float) -> float:
     parts = [x * math.log(x / y) if y else math.inf for x, y in ((p, q), (1 - p, 1 - q)) if x > 0]
     return sum(parts)
+
+
+class Attack:
+    """What an attack was seen to tell of one person."""
+
+    __slots__ = ()
+    bound: OneRun
+    """The lower bound on epsilon."""
+
+    @property
+    def violation(self) -> bool:
+        """Whether the bound on epsilon is above the claim."""
+        return self.bound.violation
+
+    @property
+    def verdict(self) -> str:
+        """``violation`` or ``none found``; an attack that finds nothing proves nothing."""
+        return self.bound.verdict

@@ -32,6 +32,7 @@ __all__ = [
     "Reader",
     "Rule",
     "arithmetic",
+    "bare",
     "column",
     "constant",
     "decimal",
@@ -39,6 +40,7 @@ __all__ = [
     "fill_mysql",
     "fill_spark",
     "hoisted",
+    "is_light",
     "is_mild",
     "is_native",
     "is_wide",
@@ -263,6 +265,13 @@ def hoisted(name: str) -> exp.Column:
     return exp.column(name, table="f", quoted=True)
 
 
+def bare(node: exp.Expression) -> exp.Expression:
+    """What stands in brackets."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
 def constant(tree: exp.Expression) -> float | None:
     """The number that a tree is, or None if it is not a constant."""
     while isinstance(tree, exp.Paren | exp.Cast):
@@ -274,6 +283,12 @@ def constant(tree: exp.Expression) -> float | None:
         return float(tree.name) if isinstance(tree, exp.Literal) else None
     except ValueError:
         return None
+
+
+def is_light(tree: exp.Expression) -> bool:
+    """Whether a constant is too small to carry any float to infinity."""
+    value = constant(tree)
+    return value is not None and abs(value) < 2.0**900
 
 
 def _filled(tree: exp.Expression, gaps: Mapping[str, exp.Expression]) -> exp.Expression:

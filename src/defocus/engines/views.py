@@ -7,6 +7,7 @@ from typing import TypeAlias, final
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
+from defocus.engines.syntax import bare
 from defocus.errors import EngineError, SourceError
 
 __all__ = ["Names", "Selection", "changed", "constant", "plain", "query_of", "refused", "selected", "single", "stars"]
@@ -114,7 +115,7 @@ class Selection:
 
     def item(self, node: exp.Expression) -> exp.Expression:
         """A column, a constant, a column in another type, or a condition."""
-        node = _bare(node)
+        node = bare(node)
         is_value = isinstance(node, exp.Column | exp.Cast) or constant(node)
         return self._value(node) if is_value else self.condition(node)
 
@@ -125,7 +126,7 @@ class Selection:
             It is made of AND, OR, NOT, IS, comparisons of columns and constants, and columns as truth values. These
             and comparisons are tried one by one, so one that fails is NULL whatever order an engine takes them in.
         """
-        node = _bare(node)
+        node = bare(node)
         condition: exp.Expr
         if isinstance(node, exp.And | exp.Or):
             parts = [self.condition(one) for one in node.flatten()]  # type: ignore[arg-type]  # of expressions
@@ -154,13 +155,13 @@ class Selection:
         return self.tried(sign(this=self._value(one), expression=self._value(other)))
 
     def _value(self, node: exp.Expression) -> exp.Expression:
-        node = _bare(node)
+        node = bare(node)
         if constant(node):
             return node.copy()
         if isinstance(node, exp.Column):
             _only(self.view, node, "this", "table")
             return self.column(node)
-        if isinstance(node, exp.Cast) and isinstance(_bare(node.this), exp.Column):
+        if isinstance(node, exp.Cast) and isinstance(bare(node.this), exp.Column):
             _only(self.view, node, "this", "to", "safe")
             converted = node.copy()
             converted.set("this", self._value(node.this))
@@ -185,17 +186,10 @@ def constant(node: exp.Expression) -> bool:
     if isinstance(node, exp.Array) or (isinstance(node, exp.Anonymous) and node.name.upper() == "ALL"):
         return all(constant(one) for one in node.expressions)
     if isinstance(node, exp.Cast):
-        inner = _bare(node.this)
+        inner = bare(node.this)
         again = not isinstance(inner, exp.Cast | exp.Array) or node.to.is_type("text", "array<text>")
         return again and constant(inner)
     return isinstance(node, exp.Neg | exp.Paren | exp.Any) and constant(node.this)
-
-
-def _bare(node: exp.Expression) -> exp.Expression:
-    """What stands in brackets."""
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return node
 
 
 def _word(node: object) -> str:

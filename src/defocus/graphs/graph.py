@@ -42,9 +42,21 @@ class Undirected(Protocol):
         """The pairs of degrees that decide how far one edge can move stars."""
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class _Rows:
+    """The rows of a graph: where ``offsets`` of node i and of the next say, ``targets`` are its neighbours."""
+
+    nodes: int
+    offsets: NDArray[np.int64]
+    targets: NDArray[np.int32]
+
+    def __post_init__(self) -> None:
+        _checked(self)
+
+
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Graph:
+class Graph(_Rows):
     """An undirected simple graph: no loops, no double edges. Made by :func:`~defocus.graphs.data.build`.
 
     The neighbours of node ``i`` are ``targets[offsets[i]:offsets[i + 1]]``, in rising order. Each edge is stored
@@ -57,13 +69,6 @@ class Graph:
     >>> path.edges, path.degrees.tolist(), path.neighbours(1).tolist()
     (2, [1, 2, 1], [0, 2])
     """
-
-    nodes: int
-    offsets: NDArray[np.int64]
-    targets: NDArray[np.int32]
-
-    def __post_init__(self) -> None:
-        _checked(self)
 
     @property
     def edges(self) -> int:
@@ -115,7 +120,7 @@ class Graph:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class DirectedGraph:
+class DirectedGraph(_Rows):
     """A directed simple graph: no loops, no arc twice, but arcs both ways count as two.
 
     The arcs from node ``i`` lead to ``targets[offsets[i]:offsets[i + 1]]``, in rising order.
@@ -125,13 +130,6 @@ class DirectedGraph:
     >>> arcs.edges, arcs.in_degrees.tolist()
     (3, [1, 1, 1])
     """
-
-    nodes: int
-    offsets: NDArray[np.int64]
-    targets: NDArray[np.int32]
-
-    def __post_init__(self) -> None:
-        _checked(self)
 
     @property
     def edges(self) -> int:

@@ -27,10 +27,12 @@ from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event, compose
 from defocus.privacy.groups import group
+from defocus.workloads import Plan
 
 __all__ = [
     "MEASURED",
     "UNMEASURED",
+    "ByStrategy",
     "Finish",
     "InstanceNoise",
     "Measured",
@@ -442,3 +444,25 @@ def _part(delta: Number, epsilon: Fraction, changes: int) -> Fraction:
     """What of a delta one of several changes may take: all owe 1 + exp(epsilon) + … of it, and accountants round."""
     grown = sum((Fraction(math.exp(float(epsilon) * change)) for change in range(changes)), Fraction(0))
     return Fraction(delta) / grown * (1 - Fraction(1, 10**5))
+
+
+class ByStrategy:
+    """What a method says whose noise is added to the sums of a strategy: see :mod:`defocus.workloads`."""
+
+    __slots__ = ()
+    plan: Plan
+
+    @property
+    def event(self) -> Event:
+        """What the measurement owes."""
+        return self.plan.event
+
+    @property
+    def error(self) -> float:
+        """The typical error of an answer, as if noise were normal."""
+        return self.plan.error.rmse * math.sqrt(2 / math.pi)
+
+    @property
+    def interval(self) -> float:
+        """The half-width at 95 % that holds for every answer."""
+        return float(self.plan.intervals(0.95).max())

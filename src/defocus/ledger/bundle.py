@@ -22,6 +22,7 @@ from defocus.ledger.heads import Head, SigningKey, signed_by
 from defocus.ledger.merkle import included
 from defocus.ledger.noise_plan import contradictions
 from defocus.ledger.terms import Terms
+from defocus.ledger.verification import Findings
 from defocus.privacy.composition import single_release_bound
 from defocus.privacy.expressions import unparse
 from defocus.privacy.wire import from_wire, read_unit, write_unit
@@ -40,7 +41,7 @@ _SLACK = 1e-9
 
 @final
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Findings):
     """What a bundle shows, and everything that is wrong with it. True in a condition when nothing is.
 
     >>> Evidence({"question": "number of visits"}, ("it is not signed by the key that it names",)).ok
@@ -49,14 +50,6 @@ class Evidence:
 
     facts: Mapping[str, Any]
     problems: tuple[str, ...] = ()
-
-    @property
-    def ok(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.problems
-
-    def __bool__(self) -> bool:
-        return self.ok
 
     def __str__(self) -> str:
         lines = [f"{name + ':':<12} {text}" for name, text in self.facts.items() if name != "value"]

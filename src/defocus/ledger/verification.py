@@ -16,7 +16,7 @@ from defocus.ledger.store import Row, Session, Store, checked
 from defocus.ledger.terms import Terms
 from defocus.privacy.wire import from_wire
 
-__all__ = ["Verification", "examine", "linked"]
+__all__ = ["Findings", "Verification", "examine", "linked"]
 
 _BATCH = 500
 _SHOWN = 50
@@ -29,9 +29,24 @@ _SLACK = 1e-9
 """Two machines may round a cost differently in the last digits; more than this is an undercharge."""
 
 
+class Findings:
+    """What a check found. True in a condition when nothing is wrong."""
+
+    __slots__ = ()
+    problems: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+
 @final
 @dataclass(frozen=True, slots=True)
-class Verification:
+class Verification(Findings):
     """What a look at the whole chain found. True in a condition when nothing is wrong.
 
     ``problems`` mean that the record cannot be trusted; ``notes`` are worth knowing and harmless.
@@ -48,14 +63,6 @@ class Verification:
     problems: tuple[str, ...]
     notes: tuple[str, ...]
     anchored: bool
-
-    @property
-    def ok(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.problems
-
-    def __bool__(self) -> bool:
-        return self.ok
 
     def __str__(self) -> str:
         counts = f"{self.entries} entries ({self.charges} charges, {self.releases} releases)"

@@ -37,10 +37,10 @@ from defocus.server.questions import KINDS, Asked, Kind, Question, Source
 from defocus.server.records import DATASETS, DECISIONS, PUBLISHED, REQUESTS, Records, now, token
 from defocus.server.roles import Action, Person, Role, allowed, demand
 
-__all__ = ["STATES", "Desk", "Preview", "Request", "State"]
+__all__ = ["Desk", "Preview", "Request", "State"]
 
-STATES = ("waiting", "asked back", "approved", "running", "released", "failed", "refused", "cancelled")
 State = str
+"""waiting, asked back, approved, running, released, failed, refused or cancelled."""
 _OPEN = ("waiting", "asked back")
 _MOST_LOOKED = 500
 

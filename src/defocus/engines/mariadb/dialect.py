@@ -34,6 +34,7 @@ from defocus.engines.syntax import (
     arithmetic,
     constant,
     fill_mysql,
+    is_light,
     lower,
     native,
 )
@@ -116,7 +117,7 @@ def _sum(node: Any) -> exp.Expression:
     if _bits(node) < _FEW:
         return exp.Paren(this=node)
     a, b = (
-        one if _light(other) else _within(one, _HALF_OF_ALL)
+        one if is_light(other) else _within(one, _HALF_OF_ALL)
         for one, other in ((node.this, node.expression), (node.expression, node.this))
     )
     return exp.Paren(this=type(node)(this=a, expression=b))
@@ -167,12 +168,6 @@ def _quotient(node: exp.Div) -> exp.Expression:
     if (divisor is not None and abs(divisor) >= 1) or whole:  # a division by 0 is NULL
         return _fill("a / b", a=node.this, b=node.expression)
     return _fill(_DIV, a=node.this, b=node.expression)
-
-
-def _light(tree: exp.Expression) -> bool:
-    """Whether a constant is too small to carry any float to infinity."""
-    value = constant(tree)
-    return value is not None and abs(value) < 2.0**900
 
 
 def _bracketed(node: exp.Expression) -> exp.Expression:

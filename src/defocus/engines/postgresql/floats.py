@@ -13,7 +13,7 @@ import sys
 
 from sqlglot import exp
 
-from defocus.engines.syntax import constant, fill, hoisted
+from defocus.engines.syntax import constant, fill, hoisted, is_light
 
 __all__ = ["add", "div", "exponential", "mild", "mod", "mul", "power", "rounded", "sub", "to_integer"]
 
@@ -68,12 +68,12 @@ _DIV = (
 
 def add(a: exp.Expression, b: exp.Expression) -> exp.Expression:
     """A + b."""
-    return fill("a + b" if _light(a) or _light(b) else _ADD, a=a, b=b)
+    return fill("a + b" if is_light(a) or is_light(b) else _ADD, a=a, b=b)
 
 
 def sub(a: exp.Expression, b: exp.Expression) -> exp.Expression:
     """A - b."""
-    return fill("a - b" if _light(a) or _light(b) else _SUB, a=a, b=b)
+    return fill("a - b" if is_light(a) or is_light(b) else _SUB, a=a, b=b)
 
 
 def mul(a: exp.Expression, b: exp.Expression) -> exp.Expression:
@@ -103,12 +103,6 @@ def mild(node: exp.Binary) -> exp.Expression:
     if constant(small) is not None:
         return tree
     return fill(f"CASE WHEN a < {_float(least)} THEN {_ZERO} ELSE b END", a=small, later={"b": tree})
-
-
-def _light(tree: exp.Expression) -> bool:
-    """Whether a constant is too small to carry any float to infinity."""
-    value = constant(tree)
-    return value is not None and abs(value) < 2.0**900
 
 
 _MOST_EXPONENT = math.log(sys.float_info.max)

@@ -10,14 +10,13 @@ import numpy as np
 from defocus.answers.columns import brief, noisy
 from defocus.errors import InvalidParameterError
 from defocus.graphs.data import Data
-from defocus.graphs.noise import VectorNoise, noises
+from defocus.graphs.noise import ByStrategy, VectorNoise, noises
 from defocus.graphs.public import IntVector, Public
 from defocus.graphs.question import Method, Result
 from defocus.graphs.questions.communities import edges_only, spelt
 from defocus.graphs.statistics import GroupEdges, registered
 from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
-from defocus.privacy.events import Event
 from defocus.workloads import Plan, explicit, plan
 
 __all__ = ["AskGroups", "Planned"]
@@ -87,7 +86,7 @@ class AskGroups:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Planned:
+class Planned(ByStrategy):
     """Sums of counts by a strategy of :mod:`defocus.workloads`, whose noise is for one edge in one pair of groups.
 
     Guarantee:
@@ -103,21 +102,6 @@ class Planned:
     def name(self) -> str:
         """Which noise."""
         return f"workload, {self.plan.noise}"
-
-    @property
-    def event(self) -> Event:
-        """What the measurement owes."""
-        return self.plan.event
-
-    @property
-    def error(self) -> float:
-        """The typical error of an answer, as if noise were normal."""
-        return self.plan.error.rmse * math.sqrt(2 / math.pi)
-
-    @property
-    def interval(self) -> float:
-        """The half-width at 95 % that holds for every answer."""
-        return float(self.plan.intervals(0.95).max())
 
     @property
     def how(self) -> str:

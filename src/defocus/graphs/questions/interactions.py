@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 from defocus.answers.columns import Tails, noisy
 from defocus.errors import InvalidParameterError, NotDeclaredError, whole
 from defocus.graphs.data import Data
-from defocus.graphs.noise import VectorNoise, noises
+from defocus.graphs.noise import ByStrategy, VectorNoise, noises
 from defocus.graphs.public import IntVector, Public
 from defocus.graphs.question import TIME, Method, Result
 from defocus.graphs.statistics.weights import Interactions
 from defocus.noise import Bits
 from defocus.privacy.budgets import Budget
-from defocus.privacy.events import Event
 from defocus.workloads import Plan, plan, prefix
 
 __all__ = ["AskInteractions", "Running"]
@@ -122,41 +121,26 @@ class AskInteractions:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Running:
+class Running(ByStrategy):
     """Totals since the start, from a strategy that serves all of them: see :mod:`defocus.workloads`."""
 
     question: AskInteractions
-    planned: Plan
+    plan: Plan
     name: str = "matrix mechanism"
     rules: tuple[str, ...] = _RULES
 
     @property
-    def event(self) -> Event:
-        """What the measurement owes."""
-        return self.planned.event
-
-    @property
-    def error(self) -> float:
-        """The typical error of a total."""
-        return self.planned.error.rmse * math.sqrt(2 / math.pi)
-
-    @property
-    def interval(self) -> float:
-        """The largest half-width at 95 %."""
-        return float(self.planned.intervals(0.95).max())
-
-    @property
     def how(self) -> str:
         """The strategy, in words."""
-        return f"{self.planned.noise} noise on the strategy {self.planned.measurement.name}"
+        return f"{self.plan.noise} noise on the strategy {self.plan.measurement.name}"
 
     def run(self, data: Data, bits: Bits) -> Result:
         """Count, measure, reconstruct all totals."""
-        measurement, workload = self.planned.measurement, self.planned.workload
+        measurement, workload = self.plan.measurement, self.plan.workload
         rows = measurement.sample(self.question.statistic.exact(data), bits)
         totals = np.asarray(measurement.strategy.answers(workload, rows), dtype=np.float64)
-        half = self.planned.intervals(0.95)
-        errors = np.sqrt(2 / math.pi * self.planned.variances())
+        half = self.plan.intervals(0.95)
+        errors = np.sqrt(2 / math.pi * self.plan.variances())
         column = noisy("interactions", totals, error=errors, half=half, how=self.how, integral=False)
         done = ("totals were reconstructed from noisy sums of several steps by least squares",)
         return Result((column,), keys={TIME: _shown(self.question.bounds[:-1], self.question)}, processing=done)

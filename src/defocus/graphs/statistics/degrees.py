@@ -71,9 +71,28 @@ def _some(nodes: int) -> int:
 DEGREES_ENTRY = Entry("degrees", Degrees, Certificate(statistics=(Degrees(), Degrees(ranked=True)), units=(edge(),)))
 
 
+class _ByDegree:
+    """A place for each degree up to the last, or, ``cumulative``, for each but the last, which is n and public."""
+
+    __slots__ = ()
+    at_most: int | None
+    cumulative: bool
+
+    def last(self, public: Public) -> int:
+        """The last degree that has a place of its own, or stands for all larger ones."""
+        return self._top(_several(public.n))
+
+    def length(self, public: Public) -> int:
+        """One entry for each degree."""
+        return self.last(public) + (not self.cumulative)
+
+    def _top(self, nodes: int) -> int:
+        return nodes - 1 if self.at_most is None else min(self.at_most, nodes - 1)
+
+
 @final
 @dataclass(frozen=True, slots=True)
-class Histogram:
+class Histogram(_ByDegree):
     r"""The number of nodes of degree 0, 1, …; or, ``cumulative``, the number of degree at most 0, 1, ….
 
     Degrees of ``at_most`` and more share the last place; without it there is one place for every degree below n.
@@ -105,22 +124,13 @@ class Histogram:
         """What it is called."""
         return "cumulative degree histogram" if self.cumulative else "degree histogram"
 
-    def last(self, public: Public) -> int:
-        """The last degree that has a place of its own, or stands for all larger ones."""
-        top = _several(public.n) - 1
-        return top if self.at_most is None else min(self.at_most, top)
-
     def exact(self, graph: Any) -> IntVector:
         """The counts."""
-        top = graph.nodes - 1 if self.at_most is None else min(self.at_most, graph.nodes - 1)
+        top = self._top(graph.nodes)
         counts = np.zeros(top + 1, np.int64)
         degrees, times = graph.degree_counts()
         np.add.at(counts, np.minimum(degrees, top), times)
         return np.cumsum(counts)[:-1] if self.cumulative else counts
-
-    def length(self, public: Public) -> int:
-        """One entry for each degree."""
-        return self.last(public) + (not self.cumulative)
 
     def sensitivity(self, public: Public) -> Sensitivity:
         """Two nodes move up by one."""
@@ -190,7 +200,7 @@ class ArcDegrees:
 
 @final
 @dataclass(frozen=True, slots=True)
-class ArcHistogram:
+class ArcHistogram(_ByDegree):
     r"""The number of nodes that so many arcs leave, or reach; or, ``cumulative``, that at most so many do.
 
     Guarantee:
@@ -212,21 +222,12 @@ class ArcHistogram:
         """What it is called."""
         return f"{'cumulative ' * self.cumulative}{self.side}-degree histogram"
 
-    def last(self, public: Public) -> int:
-        """The last degree that has a place of its own, or stands for all larger ones."""
-        top = _several(public.n) - 1
-        return top if self.at_most is None else min(self.at_most, top)
-
     def exact(self, graph: Any) -> IntVector:
         """The counts."""
-        top = graph.nodes - 1 if self.at_most is None else min(self.at_most, graph.nodes - 1)
+        top = self._top(graph.nodes)
         degrees = graph.out_degrees if self.side == "out" else graph.in_degrees
         counts = np.bincount(np.minimum(degrees, top), minlength=top + 1).astype(np.int64)
         return np.cumsum(counts)[:-1] if self.cumulative else counts
-
-    def length(self, public: Public) -> int:
-        """One entry for each degree."""
-        return self.last(public) + (not self.cumulative)
 
     def sensitivity(self, public: Public) -> Sensitivity:
         """One node moves up by one."""

@@ -10,11 +10,11 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from defocus.errors import Number, TooFewUsersError, count, positive, probability, whole
+from defocus.errors import Number, count, positive, probability, whole
 from defocus.local.clients import HistogramClient
 from defocus.local.domains import OTHER, Categories
 from defocus.local.estimates import Estimate
-from defocus.local.shuffling.sums import chance_for, delta_of, replaced_event
+from defocus.local.shuffling.sums import chance_for, delta_of, enough, replaced_event
 from defocus.noise import Bits, bernoulli, permutation
 from defocus.privacy import events
 
@@ -109,7 +109,7 @@ class MultiMessageHistogram:
     def encode(self, values: Any, bits: Bits | None = None) -> NDArray[np.int64]:
         """The messages of all users, one category each, in random order, for simulations."""
         codes = self.domain.codes(values)
-        self._enough(len(codes))
+        enough(len(codes), self.users)
         size, rows = self.domain.size, max(1, _AT_ONCE // self.domain.size)
         extra = [
             np.flatnonzero(bernoulli(self.chance, min(rows, len(codes) - start) * size, bits)) % size
@@ -126,19 +126,13 @@ class MultiMessageHistogram:
 
     def estimated(self, seen: NDArray[np.int64], users: int | None = None) -> Estimate:
         """The same from how often each category was said."""
-        n = self._enough(self.users if users is None else whole("users", users))
+        n = self.users if users is None else enough(whole("users", users), self.users)
         counts = seen.astype(np.float64) - float(n * self.chance)
         price = f"epsilon {float(self.epsilon):g}, delta {float(self.delta):g}"
         told = f"several messages each, shuffled among {n} users: {price}"
         variances = np.full(self.domain.size, float(n * self.chance * (1 - self.chance)))
         others = self.domain.outside == OTHER
         return Estimate(counts, variances, n, self.domain.labels, collected=told, others=others)
-
-    def _enough(self, users: int) -> int:
-        """Fewer users than were counted on hide each other less than was promised."""
-        if users < self.users:
-            raise TooFewUsersError(users, self.users)
-        return users
 
 
 @final

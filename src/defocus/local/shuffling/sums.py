@@ -39,7 +39,7 @@ from defocus.privacy.accounting.shuffling.binomials import Floats, Window, binom
 from defocus.privacy.losses import checked_delta, checked_epsilon
 from defocus.privacy.numbers import bisect
 
-__all__ = ["MultiMessageSum", "SumServer", "chance_for", "delta_of", "replaced_event"]
+__all__ = ["MultiMessageSum", "SumServer", "chance_for", "delta_of", "enough", "replaced_event"]
 
 
 _REACH = 60.0
@@ -218,24 +218,18 @@ class MultiMessageSum:
         """How many ones all users send together, for simulations: after the shuffle there is nothing else to see."""
         draw, client = source(bits), self.client()
         steps = client.steps(values, draw)
-        self._enough(len(steps))
+        enough(len(steps), self.users)
         return int(steps.sum()) + int(np.count_nonzero(bernoulli(self.chance, len(steps) * self.coins, draw)))
 
     def sum(self, ones: int, users: int | None = None) -> float:
         """The sum of the numbers of so many users, without bias."""
-        n = self._enough(self.users if users is None else whole("users", users))
+        n = self.users if users is None else enough(whole("users", users), self.users)
         return n * float(self.domain.low) + (ones - float(n * self.coins * self.chance)) * self._step
 
     def mean(self, ones: int, users: int | None = None) -> float:
         """Their mean, without bias."""
         n = self.users if users is None else whole("users", users)
         return self.sum(ones, n) / n
-
-    def _enough(self, users: int) -> int:
-        """Fewer users than were counted on hide each other less than was promised."""
-        if users < self.users:
-            raise TooFewUsersError(users, self.users)
-        return users
 
     @property
     def _step(self) -> float:
@@ -244,6 +238,13 @@ class MultiMessageSum:
     @property
     def _variance(self) -> float:
         return float(self.users * self.coins * self.chance * (1 - self.chance))
+
+
+def enough(users: int, least: int) -> int:
+    """So many users; fewer than were counted on hide each other less than was promised."""
+    if users < least:
+        raise TooFewUsersError(users, least)
+    return users
 
 
 @lru_cache(maxsize=64)

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 from sqlglot import exp
 
 from defocus.engines.schema import Column, Kind, Schema
+from defocus.engines.syntax import bare
 from defocus.errors import InvalidParameterError, Number, WrongKindError
 from defocus.tables.expressions.dates import DAYS, MONTHS
 from defocus.tables.expressions.terms import as_kind, literal, moment, negated
@@ -59,7 +60,7 @@ _FORMATS = {
 
 def clamp(node: exp.Expression) -> tuple[exp.Expression, Number, Number] | None:
     """What is inside CLAMP(x, low, high), LEAST(GREATEST(x, low), high) or the other way round, and the bounds."""
-    node = _bare(node)
+    node = bare(node)
     if isinstance(node, exp.Anonymous) and node.name.lower() == "clamp" and len(node.expressions) == 3:
         low, high = number(node.expressions[1]), number(node.expressions[2])
         return None if low is None or high is None else (node.expressions[0], low, high)
@@ -74,7 +75,7 @@ def clamp(node: exp.Expression) -> tuple[exp.Expression, Number, Number] | None:
 
 def number(node: exp.Expression) -> Number | None:
     """A constant number, or None."""
-    node = _bare(node)
+    node = bare(node)
     if isinstance(node, exp.Literal) and not node.is_string:
         return _value(literal(node).value)
     if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal) and not node.this.is_string:
@@ -139,7 +140,7 @@ def part(node: exp.Expression) -> tuple[int, int] | None:
 
 def is_whole(node: exp.Expression, schema: Schema) -> bool:
     """Whether an expression has whole numbers only, also where they are held as floats: FLOOR(x / 500) * 500."""
-    node = _bare(node)
+    node = bare(node)
     constant = number(node)
     if constant is not None:
         return constant == int(constant)
@@ -183,7 +184,7 @@ def _results(node: exp.Expression) -> list[exp.Expression]:
 
 def may_be_null(node: exp.Expression) -> bool:
     """Whether a choice between values says that there may be none: a CASE without ELSE, or with NULL."""
-    node = _bare(node)
+    node = bare(node)
     if not isinstance(node, exp.Case | exp.If):
         return False
     default = node.args.get("default" if isinstance(node, exp.Case) else "false")
@@ -413,15 +414,9 @@ _RULES: dict[type[exp.Expression], Callable[[Any, _Find], _Range | None]] = {
 }
 
 
-def _bare(node: exp.Expression) -> exp.Expression:
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return node
-
-
 def _one_constant(node: exp.Expression, kind: type[Any]) -> tuple[exp.Expression, Number] | None:
     """The two arguments of LEAST or GREATEST, if one is a constant."""
-    node = _bare(node)
+    node = bare(node)
     if not isinstance(node, kind) or len(node.expressions) != 1:
         return None
     pair = node.this, node.expressions[0]
@@ -453,7 +448,7 @@ def _value(value: Any) -> Number | None:
 
 def domain(node: exp.Expression, kind: Kind, schema: Schema) -> tuple[Any, ...] | None:
     """All values besides NULL that an expression can have, where declared facts or its form show them."""
-    node = _bare(node)
+    node = bare(node)
     if isinstance(node, exp.Column):
         column = schema.get(node.name)
         if column is not None and column.values is not None:
@@ -486,7 +481,7 @@ def constants(nodes: Sequence[exp.Expression], kind: Kind, *, unique: bool = Tru
 
 
 def _constant(node: exp.Expression, kind: Kind) -> Any:
-    node = _bare(node)
+    node = bare(node)
     if isinstance(node, exp.Boolean):
         return bool(node.this)
     if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal) and not node.this.is_string:
