@@ -91,6 +91,7 @@ def test_people_of_all_roles_go_from_the_first_link_to_a_verified_bundle(
     page.select_option("#function1", "mean")
     page.select_option("#of1", "stay")
     page.wait_for_selector("#preview table:has-text('stay')")
+    assert page.locator(".brief").is_hidden()  # the preview is beside the form
     before = page.locator("#preview").inner_text()
     page.fill("#epsilon", "0.6")
     page.wait_for_function("before => document.getElementById('preview').innerText !== before", arg=before)
@@ -123,6 +124,7 @@ def test_people_of_all_roles_go_from_the_first_link_to_a_verified_bundle(
     assert page.locator("tbody th:text-is('A')").is_visible()
     page.wait_for_function("() => document.querySelector('.chart').naturalWidth > 0")
     officer.look(f"{here}-release", dark=english)
+    assert "/register/" not in page.locator(".cite").inner_text()  # nobody could follow it yet
 
     # Every file can be had; the bundle proves itself, here and elsewhere.
     files = {}
@@ -140,6 +142,7 @@ def test_people_of_all_roles_go_from_the_first_link_to_a_verified_bundle(
     assert evidence.require().facts["approved by"] == "officer one"
     officer.press("form[action$=publish] button")
     officer.look(f"{here}-published", dark=english)
+    assert page.locator(".cite").inner_text().endswith(page.url)
 
     # A stranger finds it in the register, and verifies the file; a changed one is refused.
     stranger = visitor(locale=locale)
@@ -177,6 +180,26 @@ def test_people_of_all_roles_go_from_the_first_link_to_a_verified_bundle(
     auditor.press("main form.card button")
     assert page.locator(".secret").inner_text().startswith("dfc_")
     auditor.look(f"{here}-account", dark=english)
+
+
+def test_on_a_phone_the_error_stands_where_the_price_is_chosen(
+    visitor: Callable[..., Visitor], site: Site, tmp_path: Path
+) -> None:
+    declared(site, tmp_path)
+    analyst = visitor(viewport={"width": 390, "height": 844}, is_mobile=True, has_touch=True)
+    page = analyst.page
+    analyst.accept(invited(site, "analyst", "Ana"))
+    analyst.go("/datasets/visits/ask")
+    page.wait_for_selector(".brief:text('Expected error: count ')")
+    before = page.locator(".brief").inner_text()
+    page.fill("#epsilon", "0.01")
+    page.wait_for_function("before => document.querySelector('.brief').innerText !== before", arg=before)
+    page.locator("#epsilon").scroll_into_view_if_needed()
+    place, slider = page.locator(".brief").bounding_box(), page.locator("#epsilon").bounding_box()
+    assert place is not None
+    assert slider is not None
+    assert 0 < place["y"] - slider["y"] < 100
+    analyst.look("phone-ask", dark=False)
 
 
 def test_everything_works_without_scripts(visitor: Callable[..., Visitor], site: Site, tmp_path: Path) -> None:

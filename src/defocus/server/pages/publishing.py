@@ -77,15 +77,15 @@ def shown_answer(desk: Desk, found: Asked, answer: Released | None, *, public: b
         "promise": answer.promise(),
         "sentences": answer.sentences(),
         "files": {**FILES, **found.kind.files},
-        "cited": _cited(found, answer, f"{desk.settings.address}/register/{found.id}"),
+        "cited": _cited(found, answer) + (f" {desk.settings.address}/register/{found.id}" if found.published else ""),
     }
 
 
-def _cited(found: Asked, answer: Released, address: str) -> str:
+def _cited(found: Asked, answer: Released) -> str:
     """How to name a release in a text."""
     price = f"epsilon {found.epsilon:g}{f', delta {found.delta:g}' if found.delta else ''}"
     what = f"{found.dataset}: {found.words}. Released {found.changed[:10]} with differential privacy ({price})"
-    return f"{what}, ledger entry {answer.receipt.sequence}. {address}"
+    return f"{what}, ledger entry {answer.receipt.sequence}."
 
 
 @final

@@ -3,7 +3,7 @@
 
 // The preview follows the form.
 for (const form of document.querySelectorAll("form[data-preview]")) {
-  const shown = document.getElementById("preview");
+  const shown = document.getElementById("preview"), brief = form.querySelector(".brief"); // for where the preview is below
   let waiting, asked = 0;
   const ask = async () => {
     const number = ++asked;
@@ -12,7 +12,12 @@ for (const form of document.querySelectorAll("form[data-preview]")) {
       const fields = new URLSearchParams(new FormData(form));
       const answer = await fetch(`${form.dataset.preview}?${fields}`, { headers: { accept: "text/html" } });
       const text = await answer.text();
-      if (number === asked && answer.ok) shown.innerHTML = text;
+      if (number === asked && answer.ok) {
+        shown.innerHTML = text;
+        const table = shown.querySelector("table");
+        const rows = table ? [...table.tBodies[0].rows].map(row => [...row.cells].map(cell => cell.textContent.trim()).join(" ")) : [];
+        brief.textContent = rows.length ? `${table.caption.textContent}: ${rows.join(", ")}` : "";
+      }
     } finally {
       if (number === asked) shown.removeAttribute("aria-busy");
     }
