@@ -1,5 +1,7 @@
 import base64
 import json
+import subprocess
+import sys
 import tracemalloc
 import zlib
 from collections.abc import Iterator
@@ -51,6 +53,15 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Generator:
     where = tmp_path_factory.mktemp("made")
     with opened(where, people()) as table:
         return synthesise(table, epsilon=4, delta=1e-6, columns=FACTS, bits=seeded(1))
+
+
+@pytest.mark.slow
+def test_synthesis_loads_no_room_that_it_does_not_need() -> None:
+    """Each package is tens of megabytes, of which a person with a small machine has few."""
+    heavy = ("defocus.graphs", "defocus.learning", "scipy.optimize", "scipy.stats", "numba", "torch", "sklearn")
+    code = f"import sys, defocus as dp; dp.synthesise; print([m for m in {heavy!r} if m in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603 - our own interpreter
+    assert found.stdout.strip() == "[]"
 
 
 def test_synthetic_rows_have_the_columns_types_and_missing_values_of_the_table(made: Generator) -> None:

@@ -5,24 +5,6 @@
 ['synthesise', 'synthesise_people']
 """
 
-from defocus.synthesis.comparison import Comparison, compare
-from defocus.synthesis.generator import Generator
-from defocus.synthesis.networks import GraphGenerator, GraphSynthesiser
-from defocus.synthesis.noise_aware import Combined, combine
-from defocus.synthesis.people import PeopleGenerator, PeopleSynthesiser, synthesise_people
-from defocus.synthesis.synthesiser import Synthesiser, synthesise
+from defocus.lazy_imports import lazy
 
-__all__ = [
-    "Combined",
-    "Comparison",
-    "Generator",
-    "GraphGenerator",
-    "GraphSynthesiser",
-    "PeopleGenerator",
-    "PeopleSynthesiser",
-    "Synthesiser",
-    "combine",
-    "compare",
-    "synthesise",
-    "synthesise_people",
-]
+__getattr__, __dir__, __all__ = lazy(__name__)

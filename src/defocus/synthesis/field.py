@@ -20,7 +20,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from defocus.graphs.kernels import compiled
+from defocus.machine_code import compiled
 
 __all__ = ["Codes", "Floats", "MarkovField", "counted", "narrow", "quota"]
 

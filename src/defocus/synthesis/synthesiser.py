@@ -4,7 +4,6 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from typing import Any, final
 
 import numpy as np
@@ -16,7 +15,6 @@ from defocus.answers.rules import rules_of
 from defocus.engines.schema import Column, Kind, Schema
 from defocus.errors import (
     InvalidParameterError,
-    MissingExtraError,
     Number,
     QualityNotReachedError,
     UnknownColumnError,
@@ -26,6 +24,7 @@ from defocus.errors import (
     probability,
 )
 from defocus.ledger import Ledger, Receipt
+from defocus.machine_code import compiler
 from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
 from defocus.privacy.budgets import Budget
@@ -415,10 +414,7 @@ class Synthesiser:
 
 def ready() -> None:
     """Refuse where loops cannot be compiled, before anything is charged."""
-    try:
-        import_module("numba")
-    except ImportError as error:
-        raise MissingExtraError("Synthetic data", package="numba", extra="synth") from error
+    compiler("Synthetic data", extra="synth")
 
 
 def synthesise(

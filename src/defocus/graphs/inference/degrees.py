@@ -8,7 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 from defocus.answers.columns import Floats
 from defocus.graphs.data import build
 from defocus.graphs.graph import Graph
-from defocus.graphs.kernels.rows import Longs, compiled
+from defocus.graphs.kernels.rows import Longs
+from defocus.machine_code import compiled
 
 __all__ = ["falling", "graphical", "is_graphical", "plausible_counts", "realised", "rising"]
 

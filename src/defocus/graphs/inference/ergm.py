@@ -9,7 +9,7 @@ import numpy as np
 
 from defocus.answers.columns import Floats
 from defocus.errors import InvalidParameterError, whole
-from defocus.graphs.kernels.rows import compiled
+from defocus.machine_code import compiled
 from defocus.noise import Bits
 
 __all__ = ["MOST_NODES", "TERMS", "ErgmFit", "fit_ergm", "simulate_ergm"]

@@ -10,22 +10,20 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache, wraps
-from importlib import import_module
-from typing import Any, ParamSpec, TypeAlias, TypeVar, final
+from typing import Any, TypeAlias, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from defocus.errors import MissingExtraError, count
+from defocus.errors import count
 from defocus.graphs.graph import Graph
+from defocus.machine_code import compiled, compiler
 
 __all__ = [
     "Ints",
     "Longs",
     "Ranked",
     "closed_edges",
-    "compiled",
     "cores",
     "directed_rows",
     "in_pieces",
@@ -41,23 +39,7 @@ __all__ = [
 ]
 
 
-_P = ParamSpec("_P")
 _R = TypeVar("_R")
-
-
-def compiled(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """The function as machine code, compiled on its first call and kept on disk for the next process.
-
-    The code runs without Python's lock, so that threads share the work. Without numba it is refused: interpreted,
-    the loops would take hundreds of times as long.
-    """
-
-    @wraps(function)
-    def run(*arguments: _P.args, **named: _P.kwargs) -> _R:
-        result: _R = _machine_code(function)(*arguments, **named)
-        return result
-
-    return run
 
 
 def in_pieces(work: Callable[[int], _R], pieces: int) -> list[_R]:
@@ -75,21 +57,7 @@ def cores() -> int:
 
 def ready() -> None:
     """Refuse if loops cannot be compiled here; asked before a ledger is made or charged."""
-    _numba()
-
-
-def _numba() -> Any:
-    """The compiler. One that cannot be loaded is as good as none."""
-    try:
-        return import_module("numba")
-    except ImportError as error:
-        raise MissingExtraError("Counting in graphs", package="numba", extra="graph") from error
-
-
-@cache
-def _machine_code(function: Callable[..., Any]) -> Callable[..., Any]:
-    compiled_function: Callable[..., Any] = _numba().njit(cache=True, nogil=True)(function)
-    return compiled_function
+    compiler("Counting in graphs")
 
 
 Longs: TypeAlias = NDArray[np.int64]

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from defocus.answers.columns import Floats
 from defocus.errors import count, in_range
 from defocus.graphs.graph import Graph
-from defocus.graphs.kernels.rows import Ints, Longs, compiled
+from defocus.graphs.kernels.rows import Ints, Longs
+from defocus.machine_code import compiled
 
 __all__ = ["GRAIN", "LARGEST", "Corners", "capped_triangles", "optimum", "solved", "triangle_list"]
 

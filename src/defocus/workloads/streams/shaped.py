@@ -14,7 +14,6 @@ from typing import Any, final
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # it has no types of its own
 
 from defocus.workloads.streams.strategies import Floats, Ints, square_root
@@ -138,6 +137,8 @@ class Shaped:
 @lru_cache(maxsize=16)
 def shape_of(steps: int, bandwidth: int) -> tuple[tuple[float, ...], ...]:
     """Knots with about the least mean variance of all sums, searched for in seconds."""
+    from scipy.optimize import minimize  # noqa: PLC0415  # 13 MB that most users of the room never need
+
     bandwidth = min(steps, bandwidth)
     rows, ages = _knots(steps, bandwidth)
     found = np.zeros((len(rows), len(ages)))

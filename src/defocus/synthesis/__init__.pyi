@@ -1,0 +1,12 @@
+from defocus.synthesis.comparison import Comparison as Comparison
+from defocus.synthesis.comparison import compare as compare
+from defocus.synthesis.generator import Generator as Generator
+from defocus.synthesis.networks import GraphGenerator as GraphGenerator
+from defocus.synthesis.networks import GraphSynthesiser as GraphSynthesiser
+from defocus.synthesis.noise_aware import Combined as Combined
+from defocus.synthesis.noise_aware import combine as combine
+from defocus.synthesis.people import PeopleGenerator as PeopleGenerator
+from defocus.synthesis.people import PeopleSynthesiser as PeopleSynthesiser
+from defocus.synthesis.people import synthesise_people as synthesise_people
+from defocus.synthesis.synthesiser import Synthesiser as Synthesiser
+from defocus.synthesis.synthesiser import synthesise as synthesise
