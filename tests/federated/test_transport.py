@@ -5,6 +5,7 @@ import json
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -304,6 +305,85 @@ def test_what_was_said_for_an_earlier_question_opens_nothing(
     answer = asked(home)
     assert "north took no part to the end, and its rows are not in these numbers" in told(answer)
     assert "another sum" in told(answer)
+
+
+class Garbling:
+    """A channel of which one frame goes out otherwise."""
+
+    def __init__(self, channel: Channel, place: int, how: str, at: int) -> None:
+        self._channel, self._left, self._how, self._at, self._last = channel, place, how, at, (Frame.SUM, b"")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._channel, name)
+
+    def say(self, said: Any) -> None:
+        self.send(Frame.CONTROL, encoded(said))
+
+    def send(self, kind: Frame, body: bytes) -> None:
+        self._left -= 1
+        at = self._at % max(1, len(body))
+        flipped = body[:at] + bytes([body[at] ^ 1 << self._at % 8]) + body[at + 1 :] if body else b"x"
+        for each in (
+            [(kind, body)]
+            if self._left
+            else {
+                "cut": [(kind, body[:at])],
+                "long": [(kind, body + bytes(1 + at))],
+                "flipped": [(kind, flipped)],
+                "twice": [(kind, body), (kind, body)],
+                "again": [self._last],
+                "none": [],
+                "kind": [(Frame(1 + (kind + self._at % 3) % 4), body)],
+                "huge": [(kind, bytes(3 << 20))],
+            }.get(self._how, ())
+        ):
+            self._channel.send(*each)
+        self._last = kind, body
+        if not self._left and self._how in {"none", "broken"}:
+            with contextlib.suppress(OSError, ProtocolError):
+                if self._how == "broken":  # more is announced than comes
+                    self._channel._socket.sendall(bytes([kind]) + (len(body) + 1).to_bytes(4) + body)
+            self._channel.close()
+            raise ProtocolError("It broke off.")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("side", ["site", "coordinator"])
+@given(
+    st.tuples(
+        st.integers(1, 8),
+        st.sampled_from(["cut", "long", "flipped", "twice", "again", "none", "kind", "huge", "broken"]),
+        st.integers(0, 5000),
+    )
+)
+@settings(max_examples=45, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_frame_is_garbled_the_others_go_on_and_the_answer_says_whose_rows_are_in_it(
+    home: Path, sites: dict[str, Site], side: str, garbling: tuple[int, str, int]
+) -> None:
+    """Cut, lengthened, with a flipped bit, repeated, of another kind, huge, or broken off: of one site, or for it."""
+    begin, carry = Site._take_part, remote._Round._carried
+
+    def begun(self: Any, channel: Any, *given: Any) -> None:
+        begin(self, Garbling(channel, *garbling) if self is sites["north"] else channel, *given)  # type: ignore[arg-type]
+
+    def carried(self: Any, number: int, hub: Hub) -> None:
+        if number == 1:
+            self._channels[number] = Garbling(self._channels[number], *garbling)
+        carry(self, number, hub)
+
+    with pytest.MonkeyPatch.context() as patch:
+        if side == "site":
+            patch.setattr(Site, "_take_part", begun)
+        else:
+            patch.setattr(remote._Round, "_carried", carried)
+        answer = asked(home)
+    out = "north took no part to the end, and its rows are not in these numbers" in told(answer)
+    assert abs(answer["n"].values[0] - (800 if out else 1000)) < 20
+    for _ in range(500):
+        if not sites["north"]._busy.locked():
+            break
+        time.sleep(0.01)
+    assert not sites["north"]._busy.locked()
 
 
 json_values = st.recursive(
