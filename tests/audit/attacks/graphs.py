@@ -45,7 +45,7 @@ def attack(
     paths = [folder / f"{i}.ledger" for i in range(len(pair))]
     opened = []
     for path, each in zip(paths, pair, strict=True):
-        known = {"nodes": sorted({node for edge in each for node in edge})} if listed else {}
+        known: dict[str, Any] = {"nodes": sorted({node for edge in each for node in edge})} if listed else {}
         ledger = path if book is None else book(folder, path.stem)
         opened.append(dp.open_graph(each, budget=AMPLE, ledger=ledger, **facts, **known, name="g"))
     queries = [ask(each) for each in opened]
