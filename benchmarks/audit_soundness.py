@@ -59,14 +59,17 @@ def ties(draw: np.random.Generator, confidence: float) -> float:
     return audit.one_run(np.zeros(M), coins, confidence=confidence).epsilon_lower
 
 
-def by_event(event: Event, score: Callable[[np.random.Generator, Floats], Floats], *, alone: bool, groups: int) -> One:
+def by_event(
+    event: Event, score: Callable[[np.random.Generator, Floats], Floats], *, alone: bool, groups: int, changes: int = 1
+) -> One:
     labels = np.arange(M) % groups if groups else None
 
     def one(draw: np.random.Generator, confidence: float) -> float:
         coins = draw.integers(0, 2, M)
         found = audit.one_run(
-            score(draw, coins), coins, event=event, delta=DELTA, confidence=confidence, independent=alone, groups=labels
-        )
+            score(draw, coins), coins, event=event, delta=DELTA, confidence=confidence, independent=alone,
+            groups=labels, changes=changes,
+        )  # fmt: skip
         return found.epsilon_lower
 
     return one
@@ -88,6 +91,17 @@ def sampled(draw: np.random.Generator, coins: Floats) -> Floats:
     """Steps of a sampled Gaussian, and the likelihood of each canary."""
     x = coins * (draw.random((STEPS, M)) < RATE) + draw.normal(size=(STEPS, M))
     return np.log1p(float(RATE) * np.expm1(x - 0.5)).sum(axis=0)
+
+
+def opposed(draw: np.random.Generator, coins: Floats) -> Floats:
+    """The same between two persons, whose vectors are opposite."""
+    x = (2 * coins - 1) * (draw.random((STEPS, M)) < RATE) + draw.normal(size=(STEPS, M))
+    odds = [np.log1p(float(RATE) * np.expm1(sign * x - 0.5)).sum(axis=0) for sign in (1, -1)]
+    return np.asarray(odds[0] - odds[1])
+
+
+def twice(draw: np.random.Generator, coins: Floats) -> Floats:
+    return 2 * coins - 1 + draw.normal(size=M)
 
 
 @audit.batched
@@ -155,6 +169,11 @@ CASES: dict[str, tuple[float, One]] = {
         by_event(RandomizedResponse(EPSILON), responses, alone=True, groups=0),
     ),
     "independent: 10 steps of a sampled Gaussian": (at(SAMPLED), by_event(SAMPLED, sampled, alone=True, groups=0)),
+    "two changes: Gaussian": (at(Gaussian(1.0)), by_event(Gaussian(1.0), twice, alone=True, groups=0, changes=2)),
+    "two changes: 10 steps of a sampled Gaussian": (
+        at(SAMPLED),
+        by_event(SAMPLED, opposed, alone=True, groups=0, changes=2),
+    ),
     "many runs: randomised response": (EPSILON, repeated),
     "many runs: stopped early": (EPSILON, early),
     "many runs: search over six pairs": (EPSILON, searched),

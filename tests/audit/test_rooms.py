@@ -48,11 +48,12 @@ PAYING = {
     "learning.charge": "training: one step",
     "learning.estimators.fit_budget": "estimators: logistic regression",
     "learning.evaluation.question": "evaluation: a row",
+    "learning.evaluation.choice": "evaluation: a choice of models",
 }
 """Each module that charges a ledger, and an attack on what it releases."""
 ELSEWHERE = {
     "audit.report": "charges nothing, for findings",
-    "federated.flower": "sums of a training plan: tests/federated",
+    "federated.flower": "its sums: federation: a round of training; its charges: tests/federated",
     "learning.hyperparameters": "the best of many trainings: tests/learning/test_hyperparameters.py has the law",
     "learning.ledgers": "charges for learning.charge",
     "workloads.streams.state": "charges nothing, to go on with a stream",

@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from tests.audit.attacks.attack import AMPLE, Attack, Room, less_noise
 
 import defocus as dp
 from defocus.audit import batched
+from defocus.learning.evaluation import choice as evaluated
 from defocus.noise.testing import seeded
 from defocus.privacy.units import Unit
 
@@ -58,8 +60,39 @@ def persons(folder: Path, runs: int) -> Attack:
     return _attack(folder, runs, dp.user("patient"), more=_OWNED)
 
 
+def choice(folder: Path, _runs: int) -> Attack:
+    """One of three models, of which the added row is told right by one alone."""
+    bits, charges = seeded(62), set()
+    ledger = dp.Ledger.open(folder / "chosen.ledger", budget=AMPLE, unit=dp.rows(), dataset="patients")
+    models: dict[str, Any] = {"all": lambda x: x[:, 0], "low": lambda x: x[:, 1], "high": lambda x: x[:, 2]}
+    row = [[0.9, 0.1, 0.1]]
+
+    def release(rows: list[Any]) -> str:
+        there = np.array(rows).reshape(-1, 3)
+        asked = {
+            name: dp.learning.evaluate(model, there, np.ones(len(there), int), classes=[0, 1], ledger=ledger)
+            for name, model in models.items()
+        }
+        found = dp.learning.choose(asked, epsilon=1, bits=bits)
+        assert found.receipt is not None
+        charges.add(found.receipt.event)
+        return found.best
+
+    others = [[0.9, 0.9, 0.9]]
+    release(others)
+    (event,) = charges
+    return Attack(release=release, pair=(others, others + row), event=event, charges=charges)
+
+
+def as_sure_as_with_more_rows(patch: pytest.MonkeyPatch) -> None:
+    """Each row counts twenty times."""
+    honest = evaluated._right
+    patch.setattr(evaluated, "_right", lambda cells, layout: 20 * honest(cells, layout))
+
+
 HALF = less_noise(Fraction(1, 2))
 ROOMS = (
     Room(name="a row", make=rows, faults=(HALF,), slight=(less_noise(Fraction(4, 5)),), near=0.5),
     Room(name="a person with several rows", make=persons, faults=(HALF,), near=0.5),
+    Room(name="a choice of models", make=choice, faults=(), slight=(as_sure_as_with_more_rows,), few=0, many=400),
 )

@@ -34,15 +34,20 @@ def attack(
     *,
     epsilon: int,
     book: Callable[[Path, str], dp.Ledger] | None = None,
+    listed: bool = False,
     **facts: Any,
 ) -> Attack:
-    """An attack on a question about two graphs, each with a ledger of its own, or the one that ``book`` makes."""
+    """An attack on a question about two graphs, each with a ledger of its own, or the one that ``book`` makes.
+
+    The nodes are ``listed`` beside the edges where all of them must be known.
+    """
     bits, charges = seeded(21), set()
     paths = [folder / f"{i}.ledger" for i in range(len(pair))]
-    opened = [
-        dp.open_graph(each, budget=AMPLE, ledger=path if book is None else book(folder, path.stem), **facts, name="g")
-        for path, each in zip(paths, pair, strict=True)
-    ]
+    opened = []
+    for path, each in zip(paths, pair, strict=True):
+        known: dict[str, Any] = {"nodes": sorted({node for edge in each for node in edge})} if listed else {}
+        ledger = path if book is None else book(folder, path.stem)
+        opened.append(dp.open_graph(each, budget=AMPLE, ledger=ledger, **facts, **known, name="g"))
     queries = [ask(each) for each in opened]
     method = queries[0].plan(epsilon=epsilon)
 
@@ -96,6 +101,20 @@ def node(folder: Path, _runs: int) -> Attack:
     return attack(folder, Network.edges, (path, star), epsilon=1, unit=dp.node())
 
 
+def _star() -> tuple[Edges, Edges]:
+    """Few nodes, and one that is joined to all of them."""
+    ring: Edges = [(i, (i + 1) % 8) for i in range(8)]
+    return ring, [*ring, *[(99, i) for i in range(8)]]
+
+
+def node_histogram(folder: Path, _runs: int) -> Attack:
+    return attack(folder, lambda net: net.degree_histogram(at_most=4), _star(), epsilon=1, unit=dp.node(), listed=True)
+
+
+def node_triangles(folder: Path, _runs: int) -> Attack:
+    return attack(folder, Network.triangles, _star(), epsilon=1, unit=dp.node())
+
+
 def sums(folder: Path, runs: int) -> Attack:
     """Each pair of nodes is a world, in which one lists the other, at full length, or owns nothing."""
     bits, charges = seeded(23), set()
@@ -132,5 +151,17 @@ ROOMS = (
     Room(name="degree histogram", make=histogram, faults=(), slight=(HALF,), few=0, many=2500, near=0.4, again=True),
     Room(name="degrees", make=degrees, faults=(), slight=(HALF,), few=0, many=3000, near=0.1, again=True),
     Room(name="edges, node privacy", make=node, faults=(), slight=(QUARTER,), few=0, many=1500, again=True),
+    Room(
+        name="degree histogram, node privacy",
+        make=node_histogram,
+        faults=(),
+        slight=(QUARTER,),
+        few=0,
+        many=1500,
+        again=True,
+    ),
+    Room(
+        name="triangles, node privacy", make=node_triangles, faults=(), slight=(QUARTER,), few=0, many=1500, again=True
+    ),
     Room(name="sums over neighbours", make=sums, faults=(HALF,), slight=(SLIGHTLY,), few=6000, near=0.5),
 )

@@ -13,7 +13,7 @@ from defocus.audit import batched
 from defocus.noise import Bits
 from defocus.noise.testing import seeded
 
-_STEPS = 4
+_STEPS, _LONG = 4, 24
 
 
 def stream(folder: Path, runs: int) -> Attack:
@@ -27,6 +27,27 @@ def stream(folder: Path, runs: int) -> Attack:
             charges.add(ledger.events())
             seen = [running.add(np.full(runs, first if i == 0 else 0)).value for i in range(_STEPS)]
         return np.stack(seen, axis=1)[:n]
+
+    return Attack(release=batched(release), pair=(0, 1), event=plan.event, charges=charges, delta=0.05)
+
+
+def several_times(folder: Path, runs: int) -> Attack:
+    """A unit in three steps of a shaped band, seen along the direction in which all of its running sums move most."""
+    bits, charges, places = seeded(34), set(), (0, 8, 16)
+    plan = w.RunningSum(_LONG, epsilon=4, delta=1e-6, entries=runs, participations=len(places), separation=8)
+    moved = np.searchsorted(places, np.arange(_LONG), side="right")
+
+    def sums(value: int, name: object, drawn: Bits) -> Any:
+        with dp.Ledger.open(folder / f"{name}.ledger", budget=AMPLE, unit=dp.rows(), dataset="visits") as ledger:
+            running = plan.start(ledger=ledger, purpose="visits so far", bits=drawn)
+            charges.add(ledger.events())
+            steps = [running.add(np.full(runs, value * (i in places))).value for i in range(_LONG)]
+        return np.stack(steps, axis=1)
+
+    along = np.linalg.solve(np.cov(sums(0, "noise", seeded(35)).T), moved)
+
+    def release(value: int, n: int) -> Any:
+        return (sums(value, value, bits) @ along)[:n]
 
     return Attack(release=batched(release), pair=(0, 1), event=plan.event, charges=charges, delta=0.05)
 
@@ -75,10 +96,28 @@ def marginals(folder: Path, _runs: int) -> Attack:
     return _planned(folder, plan, w.records(some), w.records(np.vstack([some, [1, 0, 1]])), delta=0.01)
 
 
-HALF, SLIGHTLY = less_noise(Fraction(1, 2)), less_noise(Fraction(3, 4))
+def consistent(folder: Path, _runs: int) -> Attack:
+    """Tables of one histogram that is fitted to what was released: nothing but noisy numbers may decide about it."""
+    some = np.array([[0, 1], [1, 1]])
+    plan = w.plan(w.marginals([2, 2], ways=2), epsilon=2, delta=1e-6)
+    ledger = dp.Ledger.open(folder / "fitted.ledger", budget=AMPLE, unit=dp.rows(), dataset="people")
+    bits, charges = seeded(36), set()
+
+    def release(rows: Any) -> Any:
+        answers = plan.release(w.records(rows), ledger=ledger, purpose="a table that fits", bits=bits)
+        charges.add(answers.release.event)
+        return np.asarray(answers.nonnegative(consistent=True).values)
+
+    pair = (some, np.vstack([some, [0, 0]]))
+    return Attack(release=release, pair=pair, event=plan.event, charges=charges, delta=0.01)
+
+
+HALF, SLIGHTLY, QUARTER = (less_noise(Fraction(part)) for part in ("1/2", "3/4", "1/4"))
 ROOMS = (
     Room(name="running sum", make=stream, faults=(HALF,), slight=(SLIGHTLY,), few=10_000, near=0.6),
+    Room(name="running sum, several times", make=several_times, faults=(HALF,), few=6000, near=0.5),
     Room(name="every cell", make=cells, faults=(HALF,), slight=(SLIGHTLY,), few=20_000, near=0.8),
     Room(name="ranges", make=ranges, faults=(HALF,), few=1500, many=8000, near=0.5, again=True),
     Room(name="marginals", make=marginals, faults=(), slight=(HALF,), few=0, many=2500, near=0.3, again=True),
+    Room(name="marginals of one histogram", make=consistent, faults=(), slight=(QUARTER,), few=0, many=800),
 )
