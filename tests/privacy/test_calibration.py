@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -30,6 +31,8 @@ from defocus.privacy import (
     calibrate,
     gaussian_sigma,
 )
+from defocus.privacy.accounting import pld
+from defocus.privacy.accounting.pld import PldLoss
 from defocus.privacy.calibration import check_budget, check_delta, delta_for, spoken_delta
 from defocus.privacy.classical import classical_gaussian_sigma
 
@@ -80,6 +83,36 @@ def test_private_training_needs_the_noise_it_is_known_to_need(rate: float, steps
     found = calibrate(make, Budget(1, 1e-5))
     assert anchor * (1 - 1e-4) < found <= anchor * (1 + 1e-5)
     assert is_least(make, Budget(1, 1e-5), found, slack=5e-5)
+
+
+@pytest.mark.parametrize(("rate", "steps"), [(0.01, 1000), (0.01, 10_000), (256 / 60_000, 14_063), (0.001, 100_000)])
+def test_few_certified_bounds_are_enough_for_private_training(
+    monkeypatch: pytest.MonkeyPatch, rate: float, steps: int
+) -> None:
+    tolerances = []
+
+    def counted(loss: PldLoss, delta: Any = 0) -> float:
+        tolerances.append(loss.tolerance)
+        return certified(loss, delta)
+
+    certified = PldLoss.epsilon
+    budget = Budget(1.000017, 1.3e-5)  # a price that no other test has asked for, as answers are remembered
+    monkeypatch.setattr(PldLoss, "epsilon", counted)
+    found = calibrate(lambda x: steps * Sampled(Gaussian(x), rate), budget)
+    monkeypatch.undo()
+    assert len(tolerances) <= 4
+    assert tolerances.count(5e-6) in {1, 2}
+    assert is_least(lambda x: steps * Sampled(Gaussian(x), rate), budget, found, slack=2.5e-5)
+
+
+def test_a_family_that_is_level_below_the_answer_is_followed_to_its_end() -> None:
+    """Nothing changes below 1.2, where the price is spent but for a tolerance; the least x is the low end."""
+
+    def make(x: float) -> Event:
+        return 10 * Sampled(Gaussian(max(x, 1.2)), 0.3)
+
+    price = Budget(replace(pld.account(make(1.0)), tolerance=2e-5).epsilon(1e-5) * (1 + 1e-7), 1e-5)
+    assert calibrate(make, price) == 1e-6
 
 
 FAMILIES: dict[str, tuple[Family, Budget, str]] = {

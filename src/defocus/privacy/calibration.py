@@ -41,6 +41,12 @@ _TOLERANCE = 2e-5
 """How tightly the search itself accounts; the answer is confirmed at the default."""
 _SLACK = 1e-3
 """How much an accountant's own tolerance may disturb monotonicity."""
+_CLOSE = 1.5e-5
+"""How far below the price a composition may stay: about what a bound to a relative 2e-5 would hide."""
+_NEWTON = 0.1
+"""How far from the price, in logs, an event may be for Newton's rule to find the answer at once."""
+_NEARBY = 1e-4
+"""How far apart, in log x, two fast estimates are that show whether the family falls there."""
 
 
 def calibrate(
@@ -124,6 +130,9 @@ class _Search:
         """Bracket the answer around a fast estimate, close the bracket, and check the family beyond it."""
         bottom, top = math.log(low), math.log(high)
         t, slope = self._start(bottom, top)
+        quick = self._quick(t, slope, low, high, precision)
+        if quick is not None:
+            return quick
         below, above = -math.inf, math.inf
         stride = precision
         while above - below > precision:
@@ -143,7 +152,7 @@ class _Search:
             stride *= 8
         if below in self._inexpressible:
             raise self._inexpressible[below]
-        self._excess(min(above + 1.0, top))
+        self._excess(min(above + 1.0, top), _SLACK)
         return self._final(min(max(math.exp(above), low), high), low, high, precision)
 
     def _start(self, bottom: float, top: float) -> tuple[float, float]:
@@ -167,6 +176,37 @@ class _Search:
             t = step if lower < step < upper else (lower + upper) / 2
         return t, slope
 
+    def _quick(self, t: float, slope: float, low: float, high: float, precision: float) -> float | None:
+        """The answer by Newton's rule alone, where the accountant's tolerance hides more than the precision; else None.
+
+        Each answer is tried at the accountant's own tolerance, and returned if the budget covers it and it costs the
+        price but for :data:`_CLOSE`, in a family that falls there: so it is too large by no more than that hides.
+        """
+        delta = rounded_down(self._budget.delta)
+        tight = self._method != "pld" or self._budget.epsilon is None or not delta or precision < _PRECISION
+        if tight or not low < math.exp(t) < high:
+            return None
+        value = self._excess(t)
+        if t in self._inexpressible or _exact(self._make(math.exp(t)), self._method, self._adjacency):
+            return None
+        aim = 0.2 * _TOLERANCE  # the bound comes down by about half of the tolerance when it is made tight
+        for _ in range(4):
+            if not abs(value) < _NEWTON:
+                break
+            t -= (value - aim) / slope
+            x = _short(math.exp(t), precision)
+            if not low <= x <= high:
+                break
+            t = math.log(x)
+            value, aim = self._excess(t, 0.0, x), -_CLOSE / 3
+            if -_CLOSE - precision <= value <= 0:
+                before, here = self._guess(t - _NEARBY, delta), self._guess(t, delta)
+                if not 0 < here * (1 + 0.1 * _NEARBY) < before < math.inf:
+                    break
+                self._excess(min(t + 1.0, math.log(high)), _SLACK)
+                return x
+        return None
+
     def _between(self, below: float, above: float, precision: float) -> float:
         """A point inside the bracket: secant, aimed so that the far end closes too, else the middle."""
         high, low = self._seen[below], self._seen[above]
@@ -185,11 +225,12 @@ class _Search:
             self._inexpressible[t] = error
             return math.inf
 
-    def _excess(self, t: float) -> float:
-        """log(spent / allowed) at e^t, certified; remembered, and checked against all that was seen before."""
+    def _excess(self, t: float, tolerance: float = _TOLERANCE, x: float | None = None) -> float:
+        """log(spent / allowed) at e^t (``x``), certified; remembered, and checked against all that was seen before."""
         budget = self._budget
         try:
-            spent = _spent(self._make(math.exp(t)), self._method, self._adjacency, budget)
+            event = self._make(math.exp(t) if x is None else x)
+            spent = _spent(event, self._method, self._adjacency, budget, tolerance)
         except UnsupportedEventError as error:
             self._inexpressible[t] = error
             self._seen[t] = math.inf
@@ -214,13 +255,12 @@ class _Search:
 
     def _final(self, answer: float, low: float, high: float, precision: float) -> float:
         """The answer with as few digits as the precision allows, confirmed at the accountant's own tolerance."""
-        candidates = [float(f"{answer:.{digits}g}") for digits in range(1, 8)]
-        near = [short for short in candidates if abs(short - answer) <= 2 * precision * answer][:1]
-        just_above = [short * (1 + 1e-11) for short in near]  # where the accountant's padding spoils a round number
+        near = _short(answer, precision)
+        just_above = near * (1 + 1e-11)  # where the accountant's padding spoils a round number
         further = (
             answer * (1 + precision * (math.ldexp(1.0, k) - 1)) for k in range(math.ceil(-math.log2(precision)) + 1)
         )
-        for x in (*near, *just_above, *further):
+        for x in (near, just_above, *further):
             if low <= x <= high and _covered(self._make(x), self._method, self._adjacency, self._budget):
                 return x
         raise self._unreachable(math.log(low), high)
@@ -243,6 +283,12 @@ class _Search:
         )
 
 
+def _short(answer: float, precision: float) -> float:
+    """The number with the fewest digits within twice the precision, if seven are enough."""
+    candidates = [float(f"{answer:.{digits}g}") for digits in range(1, 8)]
+    return next((short for short in candidates if abs(short - answer) <= 2 * precision * answer), answer)
+
+
 @lru_cache(maxsize=1024)
 def _estimate(event: Event, method: str, adjacency: Adjacency, delta: float) -> float:
     """A fast estimate of epsilon, which carries no guarantee; remembered, since plans are often made again."""
@@ -251,14 +297,21 @@ def _estimate(event: Event, method: str, adjacency: Adjacency, delta: float) -> 
 
 
 @lru_cache(maxsize=1024)
-def _spent(event: Event, method: str, adjacency: Adjacency, budget: Budget) -> float:
+def _spent(event: Event, method: str, adjacency: Adjacency, budget: Budget, tolerance: float) -> float:
     """What an event costs in the measure of the budget, certified; remembered likewise."""
     loss = account(event, method, adjacency)
     if isinstance(loss, PldLoss):
-        loss = replace(loss, tolerance=max(loss.tolerance, _TOLERANCE))
+        loss = replace(loss, tolerance=max(loss.tolerance, tolerance))
     if budget.epsilon is not None:
         return loss.epsilon(budget.delta)
     return loss.rho() if budget.rho is not None else loss.mu()
+
+
+@lru_cache(maxsize=1024)
+def _exact(event: Event, method: str, adjacency: Adjacency) -> bool:
+    """Whether the accountant's tolerance hides nothing; remembered likewise."""
+    loss = account(event, method, adjacency)
+    return not isinstance(loss, PldLoss) or loss.exact
 
 
 @lru_cache(maxsize=1024)

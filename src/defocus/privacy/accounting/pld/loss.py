@@ -4,7 +4,7 @@ How fine a grid a question needs: from a requested tolerance to a lattice and it
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, NamedTuple, final
@@ -41,7 +41,10 @@ __all__ = [
 _TAIL = 18.0
 """Mass beyond the grid is e^-18 of delta, shared by all steps."""
 _LARGEST_WINDOW = 2**19
+_EXACT = 2.0**32
+"""Multiples of a number of 20 significant bits are exact floats up to here."""
 _FINEST = 5e-4
+_COARSE = 0.1
 _NORMAL = -690.0
 """Log of the least delta that is resolved; smaller ones are rounded up to it."""
 
@@ -73,32 +76,41 @@ def plan_for(terms: Sequence[Term], delta: float, tolerance: float) -> Plan | No
 
 def plan_at(terms: Sequence[Term], epsilon: float, tolerance: float) -> Plan:
     """The plan for delta at ``epsilon``."""
-    previous, log_delta = 0.0, -30.0
-    coarse = coarse_for(terms, log_delta)
-    found = saddle_at(coarse, epsilon)
+    reached = -30.0
     # The grid must reach the tail that is asked for, whose size is only known once it does.
-    while log_delta < previous - 5:
-        coarse = coarse_for(terms, log_delta)
+    while True:
+        coarse = coarse_for(terms, reached)
         found = saddle_at(coarse, epsilon)
-        previous, log_delta = log_delta, min(max(found.log_delta, _NORMAL), -0.5)
-    found = found._replace(log_delta=log_delta)
-    return _refine(terms, coarse, found, log_delta, tolerance)
+        log_delta = min(max(found.log_delta, _NORMAL), -0.5)
+        if log_delta >= reached - 5:
+            return _refine(terms, coarse, found._replace(log_delta=log_delta), log_delta, tolerance)
+        reached = log_delta
 
 
 def _refine(terms: Sequence[Term], coarse: list[Dots], found: Saddle, log_delta: float, tolerance: float) -> Plan:
     """Choose the step by the error law of connect-the-dots, then each term's grid by the error that remains.
 
     Replacing a loss by two grid points h apart raises its variance by about p·h²/6, and
-    epsilon by (1+θ)/2 times that under the tilt θ.
+    epsilon by (1+θ)/2 times that under the tilt θ. Atoms at the ends of a law that are grid
+    points are not replaced.
     """
     total = sum(term.times for term in terms)
+    kept, end = max(_at_ends(term, part, found.theta) for term, part in zip(terms, coarse, strict=True))
+    moved = max(total - kept, 0.01 * total)
     error = tolerance * max(found.epsilon, 0.05 * found.spread)
-    step = math.sqrt(7.2 * error / ((1 + found.theta) * total))
+    step = math.sqrt(7.2 * error / ((1 + found.theta) * moved))
     widest = window(coarse, found, max(found.epsilon, 0.0), log_delta).width
-    step = _short(max(step, widest / _LARGEST_WINDOW))
-    error = max(error, (1 + found.theta) * total * step * step / 7.2)
+    step = max(step, widest / _LARGEST_WINDOW)
+    reach = max(found.epsilon + widest, 1e3)
+    if kept > 0.1 * total and end > step and reach < step * _EXACT:
+        step = _rounded(end / math.ceil(end / step), 20, math.ceil)
+    else:
+        moved, step = total, _rounded(max(step * math.sqrt(moved / total), widest / _LARGEST_WINDOW), 5, math.floor)
+    error = max(error, (1 + found.theta) * moved * step * step / 7.2)
     tail = log_delta - _TAIL - math.log(total)
-    resolution, made = 0.03, math.inf
+    # The rise falls with the square of the resolution, from that of the coarse grid, which may overstate it.
+    rise = max(_error(coarse, found.theta), 1e-300)
+    resolution, made = min(max(_COARSE * math.sqrt(0.35 * error / rise), 0.004), 0.03), math.inf
     indices: tuple[NDArray[np.int64], ...] = ()
     dots: tuple[Dots, ...] = ()
     while made > error and resolution > _FINEST:
@@ -117,15 +129,25 @@ def _error(dots: Sequence[Dots], theta: float) -> float:
     return (1 + theta) / 12 * sum(part.times * float(part.tilted(theta)[0] @ (part.gaps * part.gaps)) for part in dots)
 
 
-def _short(step: float) -> float:
-    """Round down to five significant bits, so that multiples are exact floats."""
+def _at_ends(term: Term, part: Dots, theta: float) -> tuple[float, float]:
+    """The mass at the largest loss and its opposite, where that is the least, tilted or not; and the largest loss."""
+    end = term.profile.top
+    if not 0 < end < _FARTHEST or term.profile.bottom != -end:
+        return 0.0, 0.0
+    # What only the tilt makes heavy is no atom, but a density near the end.
+    weights = np.minimum(part.tilted(theta)[0], np.exp(part.log_p))
+    return term.times * float(weights[0] + weights[-1]), end
+
+
+def _rounded(step: float, bits: int, towards: Callable[[float], int]) -> float:
+    """Round to a few significant bits, so that multiples are exact floats."""
     mantissa, exponent = math.frexp(step)
-    return math.ldexp(math.floor(mantissa * 32) / 32, exponent)
+    return math.ldexp(towards(math.ldexp(mantissa, bits)), exponent - bits)
 
 
 def _coarse(profile: Profile, tail: float) -> NDArray[np.float64]:
     """A coarse grid; one that ends at the largest loss reaches beyond it, where rounding can leave nothing behind."""
-    losses = _thinned(profile.grid(0.1, tail))
+    losses = _thinned(profile.grid(_COARSE, tail))
     span = max(float(losses[-1] - losses[0]), abs(float(losses[-1])))
     if profile.top - float(losses[-1]) > 1e-9 * span:
         return losses
@@ -316,6 +338,11 @@ class PldLoss(Loss):
     def estimate(self, delta: float) -> float:
         """A fast saddle-point estimate of epsilon, for searches; carries no guarantee."""
         return epsilon_near(self.terms, delta) if self.terms else 0.0
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing has to be put on a grid, so that the tolerance hides nothing."""
+        return not self.terms or _whole(self.terms) is not None
 
     def _unless_failing(self, delta: float) -> float:
         """The sum of the largest finite losses, if the rest has no more than ``delta``, exactly: 1 − ∏(1 − δ)."""

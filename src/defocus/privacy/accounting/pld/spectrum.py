@@ -138,30 +138,34 @@ def connect(profile: Profile, losses: Floats, times: int) -> Dots:
     p[-1] = -r[-1] * (slope[-1] - (1 if middle >= len(losses) - 1 else 0))
     masses = np.maximum(p, 0).astype(np.float64)
     lost = float(np.nextafter(float(excess[-1]) + -math.expm1(min(float(losses[-1]), 0.0)), 1.0))
-    shortfall = _shortfall(l, width, masses.astype(np.longdouble) / r, lost, excess)
+    needed = excess - np.expm1(np.minimum(l, 0))
+    shortfall = _shortfall(r, width, masses.astype(np.longdouble) / r, lost, needed)
     if not masses.any():  # all is lost; a trace of mass, which only adds, keeps the measure one
         masses[-1] = 1e-300
     keep = masses > 0
-    return Dots(losses[keep], np.log(masses[keep]), lost, shortfall, times, _gaps(losses, atomic=profile.atomic)[keep])
+    return Dots(losses[keep], np.log(masses[keep]), lost, shortfall, times, _gaps(losses, profile)[keep])
 
 
-def _gaps(losses: Floats, *, atomic: bool) -> Floats:
+def _gaps(losses: Floats, profile: Profile) -> Floats:
     """How far a loss near each point was moved: half-way to its neighbours, or one bracket where it is an atom."""
     widths = np.diff(losses)
-    if atomic:
-        return np.full(len(losses), float(widths.min()))
-    return np.concatenate((widths[:1], (widths[1:] + widths[:-1]) / 2, widths[-1:]))
+    if profile.atomic:
+        gaps = np.full(len(losses), float(widths.min()))
+    else:
+        gaps = np.concatenate((widths[:1], (widths[1:] + widths[:-1]) / 2, widths[-1:]))
+    for end in (profile.bottom, profile.top):  # an atom at an end that is a point of the grid stays where it is
+        gaps = np.where(np.abs(losses - end) <= 1e-3 * gaps, 0.0, gaps)
+    return gaps
 
 
-def _shortfall(l: Wide, width: Wide, q: Wide, lost: float, excess: Wide) -> float:
+def _shortfall(r: Wide, width: Wide, q: Wide, lost: float, needed: Wide) -> float:
     """How far the profile of the stored measure can lie below the padded one, relatively."""
     beyond = np.cumsum(q[::-1])[::-1][1:]
     rise = np.cumsum((width * beyond)[::-1])[::-1]
     reached = np.append(rise, np.longdouble(0)) + lost
-    needed = excess + np.where(l < 0, -np.expm1(l), 0)
-    at_zero = float((q * np.exp(l)).sum()) + lost
+    at_zero = float((q * r).sum()) + lost
     worst = max(float(np.max(1 - reached / needed)), 1 - at_zero, 0.0)
-    return worst + 4 * len(l) * _WIDE_U + 8 * U
+    return worst + 4 * len(r) * _WIDE_U + 8 * U
 
 
 def lattice(profile: Profile, step: float, resolution: float, log_tail: float) -> NDArray[np.int64]:
@@ -215,7 +219,7 @@ class Spectrum:
             index = np.rint(part.losses / step).astype(np.int64)
             wrapped = np.bincount(index % size, weights=weights, minlength=size)
             coefficients.append(rfft(wrapped)[kept])
-            wobbles.append(transform * math.sqrt(float(wrapped @ wrapped)) * (1 + 1e-6))
+            wobbles.append(transform * math.sqrt(float(np.square(wrapped).sum())) * (1 + 1e-6))
             bound = np.abs(coefficients[-1]) + wobbles[-1]
             # Later factors exceed one by less than their own rounding, so what is dropped here stays dropped.
             alive = bound > math.exp(-(_NEGLIGIBLE + 20) / part.times)
@@ -244,7 +248,7 @@ class Spectrum:
             full = np.zeros(size // 2 + 1, dtype=np.complex128)
             full[kept] = power
             self._law = irfft(full, size)
-            self._inverse = _transform_error(size) * math.sqrt(float(self._law @ self._law))
+            self._inverse = _transform_error(size) * math.sqrt(float(np.square(self._law).sum()))
 
     def tail(self, first: int, last: int, rate: float, reference: int) -> TailSum:
         r"""The sum over k in [first, last] of :math:`e^{-a h (k - reference)}` times the tilted law, a = ``rate``."""
