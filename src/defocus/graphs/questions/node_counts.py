@@ -135,9 +135,24 @@ _SEARCHING, _CHOOSING = Fraction(1, 2), Fraction(1, 5)
 """Of which part of epsilon a cap on degrees takes its share, and which part chooses among caps on triangles."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Found:
+    """What follows from numbers that are found first; each step has a part of epsilon."""
+
+    epsilon: Fraction
+    changes: int
+    error: float = math.nan
+    interval: float = math.nan
+
+    @property
+    def event(self) -> events.Pure:
+        """All steps together."""
+        return events.Pure(self.epsilon)
+
+
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class FoundCap:
+class FoundCap(_Found):
     r"""The number of edges with a cap that is found privately.
 
     Guarantee:
@@ -146,11 +161,7 @@ class FoundCap:
         sensitivity; so the two compose.
     """
 
-    epsilon: Fraction
-    changes: int
     name: str = "flow, cap found"
-    error: float = math.nan
-    interval: float = math.nan
     how: str = "discrete Laplace noise, scaled to a cap on degrees that is found with noise first"
     rules: tuple[str, ...] = (cap_found("edges"),)
 
@@ -168,11 +179,6 @@ class FoundCap:
         )
         return (said,)
 
-    @property
-    def event(self) -> events.Pure:
-        """Search and count together."""
-        return events.Pure(self.epsilon)
-
     def run(self, data: Data, bits: Bits) -> Result:
         """Find the cap, count, add noise."""
         rule = CapRule(self.changes)
@@ -186,7 +192,7 @@ class FoundCap:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class FoundMost:
+class FoundMost(_Found):
     r"""The degree histogram with a largest degree that is found privately.
 
     With a rough average degree d of n nodes it is :math:`\sqrt{2d\sqrt n}`: between twice the average, below which
@@ -198,11 +204,7 @@ class FoundMost:
         numbers decide, so what is found may be shown.
     """
 
-    epsilon: Fraction
-    changes: int
     name: str = "cumulative, largest degree found"
-    error: float = math.nan
-    interval: float = math.nan
     how: str = "discrete Laplace noise, scaled to a largest degree that is found with noise first"
     rules: tuple[str, ...] = (projected("a number that is found"),)
 
@@ -216,11 +218,6 @@ class FoundMost:
     def foretold(self) -> tuple[str, ...]:
         """What the error depends on."""
         return ("how far off it is depends on the largest degree that is found; with at_most=… it is foretold",)
-
-    @property
-    def event(self) -> events.Pure:
-        """Search and histogram together."""
-        return events.Pure(self.epsilon)
 
     def run(self, data: Data, bits: Bits) -> Result:
         """Find the largest degree, count, add noise."""
@@ -248,7 +245,7 @@ class FoundMost:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class FoundTriangles:
+class FoundTriangles(_Found):
     r"""The number of triangles with a cap that is found privately.
 
     A cap on degrees, d, is found first. Caps on triangles then compete: as many as a node of degree d can be in,
@@ -270,12 +267,8 @@ class FoundTriangles:
         exponential mechanism, Section 4.
     """
 
-    epsilon: Fraction
-    changes: int
     foretold: tuple[str, ...] = ()
     name: str = "program, cap found"
-    error: float = math.nan
-    interval: float = math.nan
     how: str = "discrete Laplace noise, scaled to a cap on triangles that is found with noise first"
     rules: tuple[str, ...] = (cap_found("triangles"),)
 
@@ -284,11 +277,6 @@ class FoundTriangles:
         """What is known about the error."""
         rest = float(self.epsilon * (1 - _CHOOSING - _SEARCHING * CapRule().share))
         return f"{brief(self.changes / rest)} × the cap found"
-
-    @property
-    def event(self) -> events.Pure:
-        """Search, choice and count together."""
-        return events.Pure(self.epsilon)
 
     def run(self, data: Data, bits: Bits) -> Result:
         """Find a cap on degrees, choose one on triangles, count, add noise."""

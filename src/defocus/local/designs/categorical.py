@@ -4,7 +4,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 from defocus.errors import InvalidParameterError, Number, whole
 from defocus.local.designs.design import Favouring, Frequency, Overlap
@@ -169,6 +169,7 @@ class SubsetSelection(Frequency):
     3.67
     """
 
+    chosen: ClassVar = ("members",)
     domain: Categories
     epsilon: Number
     members: int = 0
@@ -200,11 +201,6 @@ class SubsetSelection(Frequency):
     def law(self) -> dict[str, int]:
         """The integer behind P."""
         return {"holds": self.holds}
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """How many categories a set has."""
-        return {"members": self.members}
 
     @property
     def ratio(self) -> Fraction:
@@ -251,6 +247,7 @@ class DBitFlip(BitFlipping):
     49.5
     """
 
+    chosen: ClassVar = ("asked",)
     domain: Categories
     epsilon: Number
     asked: int = 1
@@ -273,11 +270,6 @@ class DBitFlip(BitFlipping):
     def layout(self) -> BitRows:
         """For each category, whether the answer was yes; then, for each, whether it was no."""
         return BitRows(2 * self.domain.size, ones=self.asked)
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """About how many categories each person is asked."""
-        return {"asked": self.asked}
 
     @property
     def ratio(self) -> Fraction:

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 from defocus.errors import InvalidParameterError, Number, whole
 from defocus.local.domains import Categories, Domain
@@ -34,6 +34,8 @@ class Design(ABC):
     """
 
     __slots__ = ()
+    chosen: ClassVar[tuple[str, ...]] = ()
+    """The fields that are chosen beyond domain and epsilon."""
     domain: Domain
     epsilon: Number
 
@@ -77,7 +79,7 @@ class Design(ABC):
     @property
     def options(self) -> dict[str, Any]:
         """Choices beyond domain and epsilon, with JSON types."""
-        return {}
+        return {name: getattr(self, name) for name in self.chosen}
 
     @property
     def promise(self) -> str:

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 from defocus.errors import InvalidParameterError, Number, whole
 from defocus.local.designs.design import Favouring, Overlap
@@ -87,6 +87,7 @@ class GeometryResponse(Favouring):
     (4, 6, 3.68)
     """
 
+    chosen: ClassVar = ("order",)
     domain: Categories
     epsilon: Number
     order: int = 0
@@ -121,11 +122,6 @@ class GeometryResponse(Favouring):
     def law(self) -> dict[str, int]:
         """The two weights, and the dimension."""
         return {"high": self.levels.high, "low": self.levels.low, "dimension": self.dimension}
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The order of the field."""
-        return {"order": self.order}
 
     @property
     def q(self) -> Fraction:

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 from defocus.errors import InvalidParameterError, Number, whole
 from defocus.local.designs.categorical import SignFlipping
@@ -68,6 +68,7 @@ class LocalHashing(Favouring):
     (4, 5, 3.69)
     """
 
+    chosen: ClassVar = ("order",)
     domain: Categories
     epsilon: Number
     order: int = 0
@@ -105,11 +106,6 @@ class LocalHashing(Favouring):
         return {"high": self.levels.high, "low": self.levels.low, "digits": self.digits}
 
     @property
-    def options(self) -> dict[str, Any]:
-        """Into how many values categories are hashed."""
-        return {"order": self.order}
-
-    @property
     def q(self) -> Fraction:
         """The probability that it is another category's."""
         return Fraction(1, self.order)
@@ -123,6 +119,7 @@ _LARGEST = 1 << 26
 class _Sketch(Frequency):
     """Counts in ``rows`` rows of ``width`` columns, one public hash function for each row."""
 
+    chosen: ClassVar = ("rows", "width", "seed")
     domain: Categories
     epsilon: Number
     rows: int = 1024
@@ -142,11 +139,6 @@ class _Sketch(Frequency):
     def _support(self, q: Fraction) -> Fraction:
         """Another category lies in the same column with probability 1/width; then its support is that of one's own."""
         return q + (self.p - q) / self.width
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The size of the sketch, and the seed of its hash functions."""
-        return {"rows": self.rows, "width": self.width, "seed": self.seed}
 
     @property
     def collisions(self) -> Fraction:

@@ -5,7 +5,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar, TypeAlias, final
+from typing import ClassVar, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -178,6 +178,7 @@ class LocalLaplace(Numeric):
     8.0
     """
 
+    chosen: ClassVar = ("steps",)
     domain: Interval
     epsilon: Number
     steps: int = 1 << 10
@@ -202,11 +203,6 @@ class LocalLaplace(Numeric):
     def law(self) -> dict[str, int]:
         """Numerator and denominator of the scale."""
         return {"numerator": self.scale.numerator, "denominator": self.scale.denominator}
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """How fine the grid is."""
-        return {"steps": self.steps}
 
     @property
     def ratio(self) -> Fraction:
@@ -261,6 +257,7 @@ class Window(Numeric):
     0.241
     """
 
+    chosen: ClassVar = ("cells",)
     domain: Interval
     epsilon: Number
     square: bool = False
@@ -310,11 +307,6 @@ class Window(Numeric):
     def law(self) -> dict[str, int]:
         """The two weights, and the window."""
         return {"high": self.levels.high, "low": self.levels.low, "window": self.window}
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """How many cells there are."""
-        return {"cells": self.cells}
 
     @property
     def ratio(self) -> Fraction:
@@ -373,6 +365,7 @@ class Hybrid(Numeric):
     (4.29, 0.219)
     """
 
+    chosen: ClassVar = ("cells",)
     domain: Interval
     epsilon: Number
     cells: int = 1 << 15
@@ -406,11 +399,6 @@ class Hybrid(Numeric):
         """The integers of both sides, and the coin."""
         sides = {"piecewise": self.piecewise.law, "duchi": self.duchi.law}
         return {"coin": self.coin} | {f"{side}.{key}": n for side, law in sides.items() for key, n in law.items()}
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """How many cells piecewise has."""
-        return {"cells": self.cells}
 
     @property
     def ratio(self) -> Fraction:

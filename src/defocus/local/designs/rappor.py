@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,6 +104,7 @@ class Rappor(Categorical):
     0.99
     """
 
+    chosen: ClassVar = ("width", "hashes", "cohorts")
     domain: Categories
     epsilon: Number
     width: int = 64
@@ -146,11 +147,6 @@ class Rappor(Categorical):
         """The integers behind the permanent noise."""
         flips, depth = self.permanent
         return {"flips": flips, "depth": depth}
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The size of the filters, and how many cohorts there are."""
-        return {"width": self.width, "hashes": self.hashes, "cohorts": self.cohorts}
 
     @property
     def flip(self) -> Fraction:
