@@ -19,11 +19,12 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
-from tests.server.making import Served, serving
+from tests.server.making import WORDS, Served, serving
 
 from defocus.errors import InvalidParameterError, SignInError
 from defocus.server.oidc import Provider, SignIn
 from defocus.server.operations import Settings
+from defocus.server.requests import Desk
 from defocus.server.roles import Role
 
 RSA, OTHER_RSA = (rsa.generate_private_key(65537, 2048) for _ in range(2))
@@ -215,6 +216,17 @@ def test_somebody_who_was_invited_signs_in_and_nobody_else(issuer: Issuer, tmp_p
         assert browser.get("/api/v1/me").json()["role"] == "auditor"
         replayed = browser.get("/oidc/callback?state=x&code=the-code")
         assert replayed.status_code == 401
+
+
+def test_who_is_called_owner_elsewhere_is_not_the_owner_here(issuer: Issuer, tmp_path: Path) -> None:
+    oidc = {"issuer": issuer.url, "client_id": "defocus", "client_secret": SHARED}
+    issuer.claims = {"sub": "owner", "email_verified": False}
+    desk = Desk(Settings(home=tmp_path))
+    desk.people.accept(str(desk.people.first_link()), WORDS)
+    desk.close()
+    with serving(tmp_path, oidc=oidc) as served, httpx.Client(base_url=served.url) as browser:
+        assert signed_in(served, issuer, browser).status_code == 401
+        assert browser.get("/api/v1/me").status_code == 401
 
 
 def signed_in(served: Served, issuer: Issuer, browser: httpx.Client) -> httpx.Response:

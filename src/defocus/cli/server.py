@@ -2,6 +2,7 @@
 
 import os
 import socket
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,10 @@ from defocus.cli.terminal import console, plain
 from defocus.errors import InvalidParameterError, MissingExtraError
 
 __all__ = ["backup", "restore", "serve"]
+
+_TURN = 0.0005
+"""Seconds for which one thread may keep the others waiting. A preview waits for its turn after each answer of a
+database, and Python's own 5 ms, several times over, would be most of what it takes beside a release that computes."""
 
 
 def serve(
@@ -48,6 +53,7 @@ def serve(
         link = app.state.desk.people.first_link()
         if link is not None:
             screen.print(plain(f"The owner signs in once with {reached}/invitation/{link}"), soft_wrap=True)
+    sys.setswitchinterval(_TURN)
     uvicorn.run(
         app,
         host=host,

@@ -118,7 +118,14 @@ class People:
             return _opened(session, found.id)
 
     def sign_in_as(self, name: str) -> str:
-        """The secret of a new session of somebody whom an identity provider has vouched for."""
+        """The secret of a new session of somebody whom an identity provider has vouched for.
+
+        Not of the owner: whom nobody invited under that name, anybody may be called so elsewhere.
+        """
+        if name == _OWNER:
+            raise SignInError(
+                "The owner signs in with a password.", fix="ask a steward to invite you under your own name."
+            )
         with self.records.write() as session:
             found = session.execute(select(PEOPLE.c.id).where(PEOPLE.c.name == name, PEOPLE.c.ended.is_(None))).scalar()
             if found is None:
