@@ -14,11 +14,12 @@ from defocus.engines.mariadb import MariaDbEngine
 from defocus.engines.mariadb import dialect as mariadb
 from defocus.engines.postgresql import PostgreSqlEngine
 from defocus.engines.postgresql import dialect as postgresql
-from defocus.engines.schema import Kind
+from defocus.engines.schema import Column, Kind
 from defocus.engines.spark import SparkEngine
 from defocus.engines.spark import dialect as spark
 from defocus.engines.syntax import column
-from defocus.synthesis.domains import Domain
+from defocus.errors import InvalidParameterError
+from defocus.synthesis.domains import Domain, domain_of
 
 VALUES = tuple("abcd")
 
@@ -78,3 +79,8 @@ def test_each_database_looks_up_the_same(place: str, kind: Any, request: pytest.
         assert sorted(integers(engine.run(asked)["b"]).tolist()) == sorted(bins)
     finally:
         engine.close()
+
+
+def test_bounds_whose_distance_is_no_number_are_refused() -> None:
+    with pytest.raises(InvalidParameterError, match="farther apart than any number"):
+        domain_of(Column("x", Kind.NUMBER), (-1e308, 1e308), told=True)

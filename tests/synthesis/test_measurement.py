@@ -2,11 +2,15 @@ import itertools
 import math
 from functools import reduce
 from operator import add
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+import defocus as dp
+from defocus.errors import InvalidParameterError
 from defocus.mechanisms import Gaussian
 from defocus.noise.testing import seeded
 from defocus.privacy import Budget, account
@@ -113,6 +117,40 @@ def test_noise_that_hides_everything_leaves_columns_independent() -> None:
     made = fitted(setup(sizes, sigma=4000.0 * STEPS), counting(records, sizes), seeded(5), np.random.default_rng(5))
     assert not made.tables
     assert len(made.records) >= 1
+
+
+@pytest.mark.parametrize(
+    ("columns", "focus", "ordered", "most"),
+    [(2, (), False, 1 << 16), (3, ((0, 1, 2),), False, 1 << 16), (2, (), True, 1 << 10)],
+)
+def test_no_stage_measures_more_cells_than_memory_holds_whatever_columns_hold(
+    monkeypatch: pytest.MonkeyPatch, columns: int, focus: Any, ordered: bool, most: int
+) -> None:
+    """Thousands of frequent values in each column: a pair of them has millions of cells, a triple billions."""
+    monkeypatch.setattr(measurement, "_PAIRED", most)
+    met: list[int] = []
+    often = 3e6 / np.arange(50, 5050)
+
+    def count(sets: Any, bins: Any) -> Any:
+        sizes = [int(own.max()) + 1 for own in bins]
+        met.append(sum(math.prod(sizes[i] for i in own) for own in sets))
+        assert met[-1] <= (most if len(met) > 1 else 5000 * columns)
+        shares = [np.bincount(own, often) / often.sum() for own in bins]
+        exact = (often.sum() * reduce(np.multiply.outer, [shares[i] for i in own]) for own in sets)
+        return [np.rint(each).astype(int) for each in exact]
+
+    wanted = setup((5000,) * columns, ordered=(ordered,) * columns, sigma=0.01 * STEPS, records=2000, focus=focus)
+    found = fitted(wanted, count, seeded(3), np.random.default_rng(1))
+    assert max(met[1:]) > most / 4
+    assert all(int(own.max()) > 8 for own in found.bins)
+
+
+def test_so_many_columns_or_codes_are_refused_before_any_charge(tmp_path: Path) -> None:
+    many = pa.table({f"c{i}": [True] for i in range(501)})
+    with dp.open(many, unit=dp.rows(), budget=dp.Budget(1, 1e-6), ledger=tmp_path / "a.ledger", name="v") as table:
+        with pytest.raises(InvalidParameterError, match="501 columns of together 1503 codes"):
+            dp.synthesise(table, epsilon=1, delta=1e-6)
+        assert not [entry for entry in table.ledger.entries() if entry.kind == "charge"]
 
 
 def test_as_many_records_are_made_as_are_asked_for() -> None:

@@ -1,3 +1,4 @@
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,19 @@ def test_draws_vary_by_noise_and_by_sampling() -> None:
     sampling, noise, rows = 2 / 9 / n, sigma**2 / 2 / n**2, 2 / 9 / (4 * n)
     assert np.mean(shares) == pytest.approx(2 / 3, abs=0.01)
     assert np.var(shares) == pytest.approx(sampling + noise + rows, rel=0.25)
+
+
+def test_draws_take_no_more_memory_for_more_people() -> None:
+    """Thirty million rows, of which 900 records were made: other people are drawn as counts of records."""
+    records = np.repeat([[0], [1]], [300, 600], axis=0).astype(np.int32)
+    margin = Noisy(np.array([300.0, 600.0]), 25.0)
+    made = Fitted(records, (np.arange(2),), (np.ones(2),), (margin,), {}, 3e7, Noisy(np.zeros(1), 0.1), ((0,),))
+    next(redrawn(made, 1, np.random.default_rng(0)))  # so that nothing is compiled while it is measured
+    tracemalloc.start()
+    next(redrawn(made, 1, np.random.default_rng(0)))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 10_000_000
 
 
 @pytest.mark.slow

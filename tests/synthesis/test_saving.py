@@ -70,6 +70,25 @@ def test_a_generator_of_a_stranger_is_refused_or_usable(people: Generator, tmp_p
     refused_or_usable(Generator, people.to_json(), tmp_path / "x.json")
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"total": 1e300},
+        {"prediction": {"column": "ward", "auc": math.nan, "error": 0.1, "synthetic": 0.5}},
+        {"prediction": {"column": "ward", "auc": 0.5, "error": -1, "synthetic": 0.5}},
+        {"prediction": {"column": "ward", "auc": 0.5, "error": None, "synthetic": math.inf}},
+    ],
+)
+def test_numbers_that_nothing_can_be_are_refused(people: Generator, change: dict[str, Any], tmp_path: Path) -> None:
+    written = people.to_json()
+    told = {"prediction": {"column": "ward", "auc": 0.5, "error": None, "synthetic": 0.5}}
+    (tmp_path / "x.json").write_text(json.dumps(written | told), "utf-8")
+    assert Generator.load(tmp_path / "x.json").prediction is not None
+    (tmp_path / "x.json").write_text(json.dumps(written | change), "utf-8")
+    with pytest.raises(SourceError, match="not a saved generator"):
+        Generator.load(tmp_path / "x.json")
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_people_of_a_stranger_are_refused_or_usable(tmp_path: Path) -> None:

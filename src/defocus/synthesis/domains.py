@@ -305,6 +305,10 @@ def _cells(name: str, kind: Kind, fact: tuple[Any, ...]) -> Domain:
         raise InvalidParameterError(
             f"The bounds of {name!r:.60} do not rise.", fix="declare (low, high) with low below high."
         )
+    if not math.isfinite(high - low):
+        raise InvalidParameterError(
+            f"The bounds of {name!r:.60} are farther apart than any number.", fix="declare the range that is meant."
+        )
     step = 1.0 if kind is not Kind.NUMBER else None
     if len(fact) > 2 and fact[2] is not None:
         step = float(finite(f"the step of {name}", fact[2]))

@@ -123,8 +123,10 @@ def _sweep(  # noqa: PLR0917, PLR0912, C901, PLR0915  # one loop, compiled; its 
                     excess[base_third[e] + now * sizes[k] + xk] += 1
 
 
-def counted(records: NDArray[Any], columns: Sequence[int], sizes: Sequence[int]) -> NDArray[np.int64]:
-    """How many records are in each cell of some columns.
+def counted(
+    records: NDArray[Any], columns: Sequence[int], sizes: Sequence[int], weights: Floats | None = None
+) -> NDArray[Any]:
+    """How many records are in each cell of some columns, or what they weigh.
 
     >>> counted(np.array([[0, 1], [0, 1], [1, 0]]), (0, 1), (2, 2)).tolist()
     [[0, 2], [1, 0]]
@@ -134,7 +136,7 @@ def counted(records: NDArray[Any], columns: Sequence[int], sizes: Sequence[int])
     for i in columns:
         key *= int(sizes[i])
         key += records[:, i]
-    return np.bincount(key, minlength=math.prod(shape)).reshape(shape)
+    return np.bincount(key, weights, minlength=math.prod(shape)).reshape(shape)
 
 
 def narrow(sizes: Sequence[int]) -> type[np.int16 | np.int32]:

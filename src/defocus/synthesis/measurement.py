@@ -49,6 +49,7 @@ from defocus.synthesis.targets import (
 
 __all__ = [
     "CELLS",
+    "COLUMNS",
     "MOST",
     "PLAIN",
     "STEPS",
@@ -65,8 +66,8 @@ __all__ = [
 
 STEPS = 1 << 14
 """In how many steps the sensitivity of all stages together is divided."""
-CELLS = 1 << 24
-"""At least as many cells as any stage measures."""
+CELLS, COLUMNS = 1 << 24, 500
+"""At least as many cells as any stage measures, and the most columns."""
 MOST = 400_000
 """So many records there are at most unless somebody asks for more."""
 
@@ -244,11 +245,11 @@ def fitted(
     total = min(seen, MOST) if setup.records is None else setup.records
     scale, stages.unit, stages.resolved = total / seen, setup.grid * seen / total, seen > _SEEN * error
     raw = [Noisy(margin.counts * scale, margin.sigma * scale) for margin in raw]
-    within, bins, fine = [], [], _fineness(setup, total, stages.unit)
+    within, bins, fine, most = [], [], _fineness(setup, total, stages.unit), _most_bins(setup)
     for i, margin in enumerate(raw):
         kept = list(setup.spikes[i]) if setup.spikes else []
         how = fine if setup.ordered[i] else None
-        own, own_bins = _binned(margin, total, fine=how, missing=setup.missing[i], spikes=kept)
+        own, own_bins = _binned(margin, total, fine=how, most=most, missing=setup.missing[i], spikes=kept)
         within.append(own)
         bins.append(own_bins)
     margins = [
@@ -436,8 +437,14 @@ def _hold(field: MarkovField, margins: Sequence[Noisy], tables: dict[tuple[int, 
             field.hold(columns, raked(base, [pooled[i] for i in columns]))
 
 
+def _most_bins(setup: Setup) -> int:
+    """So many bins a column has at most: all pairs together, or one triple in focus, have at most _PAIRED cells."""
+    most = math.isqrt(2 * _PAIRED) // len(setup.sizes)
+    return min(most, math.floor(math.cbrt(_PAIRED))) if any(len(own) > 2 for own in setup.focus) else most
+
+
 def _binned(
-    margin: Noisy, total: int, *, fine: float | None, missing: bool, spikes: Sequence[int] = ()
+    margin: Noisy, total: int, *, fine: float | None, most: int, missing: bool, spikes: Sequence[int] = ()
 ) -> tuple[Floats, NDArray[np.int64]]:
     """About how many records have each code, and the bin of each code."""
     gone = missing and len(margin.counts) > 1 and margin.counts[-1] < _SEEN * margin.sigma
@@ -454,7 +461,14 @@ def _binned(
         # Of many codes, those that fill a bin each take no bins from the others.
         rest = counts[counts < total / fine].sum() / total if len(counts) > PLAIN else 1.0
         least = max(least, total / fine * math.sqrt(rest))
-    bins = merged(counts, least, ordered=fine is not None, alone=int(missing and not gone))
+    alone = int(missing and not gone)
+    weights = counts.copy()
+    if fine is None:  # the most frequent codes have bins of their own
+        weights[np.argsort(-counts[: len(counts) - alone], kind="stable")[most - 1 - alone :]] = 0.0
+    bins = merged(weights, least, ordered=fine is not None, alone=alone)
+    while int(bins.max()) >= most:
+        least *= 1.25
+        bins = merged(weights, least, ordered=fine is not None, alone=alone)
     if gone:  # so few that noise hides them: they go with the last bin, and are not made up
         counts, bins = np.append(counts, 0.0), np.append(bins, bins[-1])
     return counts, bins
@@ -495,6 +509,8 @@ def _summed(counts: Floats, bins: NDArray[np.int64]) -> Floats:
 
 _LARGE, _SMOOTH = 2000, 64
 """Domains of more codes get no larger share; where codes have an order, neighbours are smoothed."""
+_PAIRED = 1 << 22
+"""So many cells all pairs of bins have together at most: what is kept in memory, and no more than CELLS."""
 _SEEN = 3.0
 """Counts of so many standard deviations are told from none."""
 _FINENESS = 3.0

@@ -38,7 +38,7 @@ from functools import reduce
 from typing import final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 from defocus.errors import InvalidParameterError, Number, probability
@@ -117,15 +117,15 @@ def redrawn(fitted: Fitted, number: int, random: np.random.Generator, *, togethe
     field = MarkovField(sizes, records, random)
     hold(field, fitted.margins, fitted.tables)
     field.fit(_SWEEPS)
-    scale, start = records / fitted.total, field.records.copy()
+    start = field.records.copy()
     times = max(1, min(_TIMES, MOST // max(1, records)))
     for _ in range(number):
-        again = start[random.integers(0, records, max(1, round(fitted.total / together)))]
+        # Other people, drawn as how often each record is there: as much memory as for the records, however many people.
+        people = max(1, round(fitted.total / together))
+        often = random.multinomial(people, np.full(records, 1 / records)) * np.float64(records / people) - 1
 
-        def other(columns: tuple[int, ...], noisy: Noisy, sampled: NDArray[np.int32] = again) -> Noisy:
-            apart = scale * fitted.total / len(sampled) * counted(sampled, columns, sizes) - counted(
-                start, columns, sizes
-            )
+        def other(columns: tuple[int, ...], noisy: Noisy, shift: Floats = often) -> Noisy:
+            apart = counted(start, columns, sizes, shift)
             hidden = noisy.counts < _SEEN * noisy.sigma
             noise = random.normal(0, noisy.sigma, noisy.counts.shape) * np.where(hidden, _WIDER, 1.0)
             return Noisy(noisy.counts + apart + noise, noisy.sigma)

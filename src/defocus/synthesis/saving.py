@@ -23,6 +23,7 @@ __all__ = ["check_fit", "packed", "saved", "unpacked"]
 
 _LARGEST = 2**30
 """The most bytes of one array of a saved generator."""
+_MOST_ROWS = 2.0**53
 _T = TypeVar("_T")
 _WRONG = (
     OSError,
@@ -79,7 +80,7 @@ def check_fit(domains: Sequence[Domain], fitted: Fitted) -> None:
     _check(
         number > 0 and len({domain.name for domain in domains}) == number and fitted.records.shape[1:] == (number,),
         len(fitted.bins) == len(fitted.within) == len(fitted.margins) == number,
-        len(fitted.records) > 0 and math.isfinite(fitted.total) and fitted.total > 0,
+        len(fitted.records) > 0 and 0 < fitted.total < _MOST_ROWS,
     )
     sizes = []
     for domain, bins, within in zip(domains, fitted.bins, fitted.within, strict=True):
@@ -96,6 +97,9 @@ def check_fit(domains: Sequence[Domain], fitted: Fitted) -> None:
         _check(not np.isinf(noisy.counts).any())  # NaN is what was not measured
     distances = fitted.distances
     _check(distances.counts.shape == (len(fitted.checked),), len(fitted.checked) > 0, all(map(len, fitted.checked)))
+    _check(bool(np.isfinite(distances.counts).all()), _scale(distances.sigma))
+    told = fitted.prediction
+    _check(told is None or (0 <= told.auc <= 1 and 0 <= told.synthetic <= 1 and told.error >= 0))
 
 
 def _scale(sigma: float) -> bool:

@@ -20,7 +20,7 @@ from defocus.privacy.units import Adjacency, Unit
 from defocus.synthesis.counting import counter_of
 from defocus.synthesis.domains import Domain
 from defocus.synthesis.generator import seeded
-from defocus.synthesis.measurement import STEPS, Fitted, Setup, Spending, events, fitted
+from defocus.synthesis.measurement import CELLS, COLUMNS, STEPS, Fitted, Setup, Spending, events, fitted
 from defocus.synthesis.targets import Noisy
 from defocus.tables import Table
 from defocus.tables.contribution import DEFAULT_ROWS, Bound
@@ -156,6 +156,13 @@ def planned(views: Sequence[View], parts: Sequence[float], asked: Budget) -> tup
             "Synthetic data need a delta, since all noise is Gaussian.",
             fix="add one, for example delta=1e-6, below one over the number of people.",
         )
+    for view in views:
+        codes = sum(domain.size for domain in view.domains)
+        if len(view.domains) > COLUMNS or codes > CELLS:
+            raise InvalidParameterError(
+                f"{len(view.domains)} columns of together {codes} codes are too many to be synthesised at once.",
+                fix=f"name at most {COLUMNS} columns with only=[…], of together at most {CELLS} codes.",
+            )
     selections = [view.selection(asked, part) for view, part in zip(views, parts, strict=True)]
     scales = [1 / math.sqrt(part) for part in parts]
 
