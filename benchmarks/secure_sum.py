@@ -2,6 +2,9 @@
 
 Both have every party for a neighbour, 32 bits for each number and a tenth of the parties that may drop out. Processor
 seconds of one party and of the coordinator, and the bytes that one party sends.
+
+``python benchmarks/secure_sum.py errors`` draws the shares of noise of federated answers, and compares what they add up
+to with one table's noise.
 """
 
 import json
@@ -13,6 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from defocus.federated import Coordinator, Identity, Party, SumPlan
+from defocus.federated.sum_plan import counted_shares
+from defocus.mechanisms import Laplace
+from defocus.mechanisms.noise_shares import NoiseShare
 
 HERE = Path(__file__).parent
 
@@ -60,5 +66,19 @@ def main(parties: int = 100, entries: int = 1_000_000, python: str = ".bench/flo
     (HERE / "results" / "secure_sum.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
+def errors(entries: int = 40_000) -> None:
+    """Standard deviations relative to one table's, of Laplace noise of scale 1000, when nobody drops out."""
+    one = Laplace(scale=1000)
+    for sites, dropouts in ((5, 0), (5, 1), (11, 0), (20, 0)):
+        share = NoiseShare(one, counted_shares(sites, dropouts, 0), sites)
+        own = [share.sample(np.zeros(entries, np.int64)) for _ in range(sites)]
+        seen, least = np.sum(own, axis=0), np.sum(own[: share.honest], axis=0)
+        told = (share.variance**0.5, seen.std(), least.std())
+        print(sites, dropouts, *(f"{float(each) / one.variance**0.5:.3f}" for each in told))
+
+
 given = sys.argv[1:]
+if given == ["errors"]:
+    errors()
+    sys.exit()
 main(*(int(each) for each in given[:2]), *given[2:])

@@ -290,6 +290,20 @@ def test_two_clients_with_one_key_are_one(ledger: dp.Ledger) -> None:
     assert trained(plan, ledger, Loopback(app, NUMBER))[1][0] == pytest.approx(2, abs=0.02)
 
 
+@pytest.mark.parametrize("body", ["another's", b"", bytes(64), bytes(128), b"\xff" * 128])
+def test_a_client_that_takes_the_key_of_another_is_left_out_and_the_other_is_not(ledger: dp.Ledger, body: Any) -> None:
+    class Lying(Loopback):  # type: ignore[misc]  # it is final, but for this
+        def send_and_receive(self, messages: Any, *, timeout: float | None = None) -> Any:
+            for reply in super().send_and_receive(messages, timeout=timeout):
+                said = reply.content["defocus"] if not reply.has_error() else {"body": b""}
+                if reply.metadata.src_node_id == 1 and len(said["body"]) == 128:
+                    said["body"] = WHO[7].public + said["body"][32:] if isinstance(body, str) else body
+                yield reply
+
+    moved = trained(plan := TrainingPlan(**FACTS, dropouts=1), ledger, Lying(app_of(plan), NUMBER))[1][0] - 1
+    assert moved == pytest.approx(np.mean([min(i, 10 / 5**0.5) for i in range(2, NUMBER + 1)]), abs=0.02)
+
+
 def test_flowers_own_strategy_charges_our_ledger_before_each_round(tmp_path: Path) -> None:
     config = serverapp.PrivacyConfig(
         target_delta=1e-5,
@@ -348,7 +362,7 @@ def test_a_round_is_not_begun_under_the_name_of_an_earlier_one(ledger: dp.Ledger
     class Again(Loopback):  # type: ignore[misc]  # it is final, but for this
         def send_and_receive(self, messages: Any, *, timeout: float | None = None) -> Any:
             for reply in super().send_and_receive(messages, timeout=timeout):
-                hello = not reply.has_error() and len(reply.content["defocus"]["body"]) == 64
+                hello = not reply.has_error() and len(reply.content["defocus"]["body"]) == 128
                 yield first.setdefault(reply.metadata.src_node_id, reply) if hello else reply
 
     trained(plan, ledger, Again(app_of(plan, seen=seen), NUMBER), 2)

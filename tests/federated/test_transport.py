@@ -191,6 +191,10 @@ def test_a_site_that_announces_another_length_is_named_and_the_others_go_on(
         ((Frame.CONTROL, b"{}"), "no reason"),
         ((Frame.CONTROL, b'{"do":"done"}'), "no reason"),
         ((Frame.CONTROL, b'{"do":"failed","why":"\\u001b[2J x"}'), r"\x1b[2J x"),
+        (
+            (Frame.CONTROL, b'{"do":"failed","why":"of kind text.\\n  SELECT\\n  ^^^^"}'),
+            "rows are not in these numbers: of kind text",
+        ),
         ((Frame.CONTROL, b"[" * 100_000), "no message of a federation"),
         ((Frame.CONTROL, b'{"answer":{},"do":"done","receipt":{}}'), "another one than that of most"),
     ],
@@ -215,6 +219,7 @@ def test_a_site_that_says_what_is_not_due_is_named_and_the_others_go_on(
     assert "north took no part to the end, and its rows are not in these numbers" in told(answer)
     assert words in told(answer)
     assert "\x1b" not in str(answer)
+    assert "SELECT" not in told(answer)
 
 
 def _silent_after(plain: Any) -> Any:
@@ -565,6 +570,13 @@ def test_a_price_that_is_none_is_refused_before_anybody_is_asked(home: Path, eps
         dp.federation(home / "federation.toml").sql("SELECT '\ud800'", epsilon=1)
     with pytest.raises(InvalidParameterError, match="cannot be sent"):
         dp.federation(home / "federation.toml").sql(SQL, epsilon=1, who="\udfff")
+
+
+def test_a_certificate_that_is_not_there_is_told_from_one_that_is_none(tmp_path: Path) -> None:
+    declared(tmp_path, ("a", "b"))
+    (tmp_path / "b.pem").unlink()
+    with pytest.raises(InvalidParameterError, match=r"There is no certificate 'b\.pem' beside"):
+        dp.federation(tmp_path / "federation.toml")
 
 
 def test_certificates_of_another_time_are_told_from_those_of_strangers(tmp_path: Path) -> None:

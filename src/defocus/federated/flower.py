@@ -42,7 +42,7 @@ from defocus.errors import (
     TooFewPartiesError,
 )
 from defocus.federated.coordinator import Coordinator
-from defocus.federated.identity import KEY, Identity
+from defocus.federated.identity import KEY, Identity, verified
 from defocus.federated.messages import Kind
 from defocus.federated.party import Party
 from defocus.federated.sum_plan import SumPlan
@@ -119,7 +119,8 @@ class PrivateClient:
         if kind == _HELLO and not self.plan.trusted:
             drawn = secrets.token_bytes(KEY)
             kept["nonce"] = drawn
-            return identity.public + drawn
+            head = _hello(self.plan)
+            return identity.signed(head, identity.public + drawn)[len(head) :]
         if kind == Kind.MASKED and self.plan.trusted:
             vector = self._trained(kept, message, context, call_next, said["clip"])
             return vector.astype("<i8").tobytes()
@@ -177,6 +178,11 @@ class PrivateClient:
                 moved = [np.asarray(a, np.float64) - b for a, b in zip(after, held, strict=True)]
                 return self.plan.encoded(moved, clip)
         return np.zeros(self.plan.length(sum(each.size for each in held)), np.int64)
+
+
+def _hello(plan: TrainingPlan) -> bytes:
+    """What a client signs with its key and nonce, so that nobody takes part under the key of another."""
+    return b"defocus.training/1 hello" + plan.digest
 
 
 def _parts(together: bytes) -> tuple[bytes, ...]:
@@ -342,7 +348,7 @@ class PrivateTraining:
     def _summed(self, arrays: Any, config: Any, grid: Any) -> Iterable[Any]:
         """The steps of the sum before clients train."""
         hello = [self._said(node, _HELLO, {}) for node in grid.get_node_ids()]
-        said = {node: body for node, body in self._asked(grid, hello) if len(body) == 2 * KEY}
+        said = dict(self._introduced(self._asked(grid, hello)))
         known = list({said[node][:KEY]: node for node in sorted(said, reverse=True)}.values())
         chosen = [known[i] for i in np.argsort(system().words(len(known)))[: self.plan.clients]]
         parties, nonces = (tuple(said[node][part] for node in chosen) for part in (slice(KEY), slice(KEY, None)))
@@ -354,6 +360,16 @@ class PrivateTraining:
         asked = self._turns(coordinator, numbers, {"arrays": arrays, "config": config})
         self._round = arrays, grid, coordinator, numbers
         return asked
+
+    def _introduced(self, said: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+        """Keys and nonces of clients that signed them."""
+        for node, body in said:
+            try:
+                verified(body[:KEY], _hello(self.plan), body[: 2 * KEY], body[2 * KEY :])
+            except (ProtocolError, ValueError):
+                _log.warning("client %d is left out: it does not show that its key is its own", node)
+                continue
+            yield node, body[: 2 * KEY]
 
     def _opened(
         self, coordinator: Coordinator, numbers: dict[int, int], grid: Any, replies: Iterable[Any]

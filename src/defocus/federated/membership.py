@@ -71,6 +71,11 @@ class Member:
     def _read(self) -> x509.Certificate:
         try:
             return x509.load_pem_x509_certificate(self.certificate.read_bytes())
+        except FileNotFoundError:
+            raise InvalidParameterError(
+                f"There is no certificate {self.certificate.name!r:.80} beside the federation file.",
+                fix=f"ask {self.name} for it: defocus site init made it there, or federation init the coordinator's.",
+            ) from None
         except (OSError, ValueError):
             raise _no_certificate(self.certificate) from None
 

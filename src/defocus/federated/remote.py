@@ -413,8 +413,8 @@ def _understood(what: str, read: Callable[[], Any]) -> Any:
 
 
 def _told(why: object) -> str:
-    """A reason as a site gives it: one short line, which acts on no terminal."""
-    return line(str(why))[:400] if isinstance(why, str) and why.strip() else "it gives no reason"
+    """A reason as a site gives it: its first line, cut where it is long, which acts on no terminal."""
+    return line(why.strip().split("\n")[0])[:400] if isinstance(why, str) and why.strip() else "it gives no reason"
 
 
 def _is_offer(said: Mapping[str, Any]) -> bool:
