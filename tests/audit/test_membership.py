@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
+from sklearn.neighbors import KNeighborsClassifier
+from torch import nn
 
 from defocus.audit import ClosestRecord, MarginalDensity, SecretGuess, membership
 from defocus.errors import DefocusError, InvalidParameterError, UnknownColumnError
@@ -195,3 +198,32 @@ def test_refuses_marginals_and_secrets_of_no_column() -> None:
         SecretGuess("wart")(PEOPLE, PEOPLE)
     with pytest.raises(InvalidParameterError):
         ClosestRecord.of([1, 2, 3])
+
+
+def neighbours_of(rows: Any) -> Any:
+    return KNeighborsClassifier(3, weights="distance").fit(*rows)
+
+
+def memorised(rows: Any) -> Any:
+    net = nn.Sequential(nn.Linear(20, 64), nn.Tanh(), nn.Linear(64, 2))
+    optimizer, (x, y) = torch.optim.Adam(net.parameters(), 0.01), map(torch.from_numpy, rows)
+    for _ in range(150):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(net(x.float()), y).backward()
+        optimizer.step()
+    return lambda x: torch.softmax(net(torch.from_numpy(x).float()), 1).detach().numpy()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fit", [neighbours_of, memorised])
+def test_models_of_others_that_promise_nothing_are_called(fit: Any) -> None:
+    draw = np.random.default_rng(0)
+    x = draw.normal(size=(300, 20))
+    rows = (x, (x[:, 0] + 1.5 * draw.normal(size=300) > 0).astype(np.int64))
+
+    def known(model: Any, rows: Any) -> Any:
+        told = getattr(model, "predict_proba", model)(rows[0])
+        return np.log(np.clip(told[np.arange(300), rows[1]], 1e-6, 1))
+
+    found = membership(fit, rows, score=known, shadows=8, runs=2, claimed=1, confidence=0.99, bits=seeded(0))
+    assert found.violation, found

@@ -319,7 +319,9 @@ def _least_level(guessed: _Guessed, curve: Callable[[int], Curve], test: _Test) 
 
     if test(guessed.canaries, guessed.guesses, guessed.right, Curve.of_pure(0.0)) > guessed.error:
         return _MOST_LEVEL
-    near, step = _near(guessed, curve(0)), 1
+    near, step = 0, 1
+    for _ in range(3):
+        near = _nearer(guessed, curve(near), near)
     if rejects(near):
         low, high = near - 1, near
         while low >= _LEAST_LEVEL and rejects(low):
@@ -336,12 +338,13 @@ def _least_level(guessed: _Guessed, curve: Callable[[int], Curve], test: _Test) 
     return high
 
 
-def _near(guessed: _Guessed, charged: Curve) -> int:
-    """A level to begin at: guesses are right by so much more than half as noise is less, about."""
+def _nearer(guessed: _Guessed, curve: Curve, level: int) -> int:
+    """A level to look at, from the curve at another: guesses are right by so much more than half as noise is less."""
     part = guessed.guesses / guessed.canaries
     shown = float(betaincinv(guessed.right, guessed.guesses - guessed.right + 1, guessed.error)) - 1 / 2
-    ratio = (charged.right(part) / part - 1 / 2) / max(shown, 1e-9)
-    return round(min(max(math.log(max(ratio, 1e-9)) / math.log(_LEVEL), _LEAST_LEVEL), _MOST_LEVEL - 1))
+    ratio = (curve.right(part) / part - 1 / 2) / max(shown, 1e-9)
+    near = level + round(math.log(max(ratio, 1e-9)) / math.log(_LEVEL))
+    return min(max(near, _LEAST_LEVEL), _MOST_LEVEL - 1)
 
 
 def scaled(event: Event, noise: Number) -> Event:
