@@ -197,14 +197,14 @@ from defocus.privacy.events import *
 event, delta = {event!r}, {delta!r}
 peak = lambda: int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
 before = peak()
-start = time.perf_counter()
+start = time.process_time()
 if event == "calibrate":
     answer = calibrate(lambda x: 10_000 * Sampled(Gaussian(x), 0.01), Budget(0.01, delta))
-    took, lower = time.perf_counter() - start, None
+    took, lower = time.process_time() - start, None
 else:
     loss = account(eval(event))
     answer = loss.epsilon(delta)
-    took = time.perf_counter() - start
+    took = time.process_time() - start
     lower = loss.interval(delta).lower
 print(json.dumps([answer, lower, took * 1e3, (peak() - before) / 1024, before / 1024]))
 """
@@ -217,7 +217,7 @@ def run_python(script: str) -> str:
 
 
 def extremes(rounds: int) -> list[dict[str, Any]]:
-    """Each in a process of its own: the first call and peak memory beyond the imports, by VmHWM (on Linux)."""
+    """Each in a process of its own: the first call, in processor time, and peak memory beyond the imports, by VmHWM (on Linux)."""
     table = []
     for name, (event, delta) in EXTREMES.items():
         runs = [json.loads(run_python(CHILD.format(event=event, delta=delta))) for _ in range(rounds)]
