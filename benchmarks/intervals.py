@@ -171,7 +171,7 @@ def covered(table: Any, asked: Asked, truth: dict[Any, float], runs: int, seed: 
         column = answer["x"]
         known = np.isfinite(column.low) & np.isfinite(column.high)
         held += int(((column.low <= right) & (right <= column.high) & known).sum())
-        low, high = answer.interval()
+        low, high = answer.interval(column="x")
         honest += int(((low <= right) & (right <= high) & known).sum())
         there += int(known.sum())
         shown += len(keys)

@@ -21,6 +21,8 @@ from typing import Any
 
 import duckdb
 from statements_parts.airline import AIRLINE, STATEMENTS
+from statements_parts.clinic import CLINIC
+from statements_parts.clinic import STATEMENTS as OFFICE
 from statements_parts.shop import CENSUS, MORE, SHOP
 from statements_parts.world import World
 
@@ -28,7 +30,7 @@ import defocus as dp
 
 RESULTS = Path(__file__).parent / "results" / "statements.json"
 EPSILONS, DELTA = (10**6, 250, 10, 1), 1e-5
-ROWS, AT_MOST = 64, 5
+AT_MOST = 5
 NEAR, GRID = 2e-3, 5e-4
 Table = dict[tuple[Any, ...], tuple[Any, ...]]
 
@@ -45,7 +47,7 @@ def opened(world: World, home: Path) -> dp.tables.Table:
         private={name: world.tables[name] for name in world.private},
         public={name: world.tables[name] for name in world.public},
     )
-    return table.bound(rows=ROWS)
+    return table.bound(rows=world.rows)
 
 
 def bare(world: World) -> duckdb.DuckDBPyConnection:
@@ -124,7 +126,7 @@ def coarseness(table: dp.tables.Table, text: str) -> float:
     if not re.search(r"MEDIAN|QUANTILE|PERCENTILE|MIN\(|MAX\(", text, re.IGNORECASE):
         return 0.0
     columns = (own for own in table.schema if own.low is not None and re.search(rf"\b{own.name}\b", text))
-    return GRID * max(float(own.high or 0) - float(own.low or 0) for own in columns)
+    return GRID * max((float(own.high or 0) - float(own.low or 0) for own in columns), default=0.0)
 
 
 def verdict(table: dp.tables.Table, connection: duckdb.DuckDBPyConnection, text: str, same: str) -> tuple[str, str]:
@@ -163,6 +165,7 @@ def counted(worlds: Mapping[str, World], statements: Sequence[tuple[str, str, st
 
 LISTS: dict[str, tuple[Mapping[str, World], Sequence[tuple[str, str, str]]]] = {
     "airline": ({"flights": AIRLINE}, [("flights", text, same) for text, same in STATEMENTS]),
+    "clinic": ({"visits": CLINIC}, [("visits", text, "") for text in OFFICE]),
     "shop and census": ({"orders": SHOP, "census": CENSUS}, MORE),
 }
 

@@ -18,3 +18,5 @@ class World:
     declared: Mapping[str, Any]
     private: tuple[str, ...] = ()
     public: tuple[str, ...] = field(default=())
+    rows: int = 64
+    """How many rows one person counts with at most: nobody has more, after joins either."""

@@ -67,3 +67,9 @@ def test_of_several_values_none_is_left_out_of_the_shares(degrees: tuple[int, in
     """A row that lacks it would have its own cell and the cells of the other value: more than its weight."""
     with pytest.raises(AssertionError):
         Split((Argument("x", 0, 1), Argument("z", 0, 1)), degrees)
+
+
+def test_scaling_takes_away_no_zero_and_divides_by_no_one() -> None:
+    number = exp.column("v", quoted=True)
+    written = [Argument("v", low, high).scaled(number).sql("duckdb") for low, high in ((0, 1), (0, 4), (2, 3), (2, 6))]
+    assert [("-" in sql, "/" in sql) for sql in written] == [(False, False), (False, True), (True, False), (True, True)]

@@ -152,13 +152,17 @@ class Argument:
         """What :meth:`number` gave, in [0, 1], or NULL.
 
         Between the bounds (v - low) is at most (high - low) after rounding, since rounding keeps order, so the quotient
-        is at most 1. Where the value is NULL, no comparison holds and the quotient is NULL.
+        is at most 1. Where the value is NULL, no comparison holds and the quotient is NULL. To take away zero, or to
+        divide by one, changes no float and is left out.
         """
         if self.low is None or self.high is None:
             return number.copy()
         usual = mild if self._is_usual else _as_it_is
-        distance = exp.paren(usual(exp.Sub(this=number.copy(), expression=decimal(self.low))))
-        share = usual(exp.Div(this=distance, expression=decimal(self.width)))
+        share = number.copy()
+        if self.bottom:
+            share = exp.paren(usual(exp.Sub(this=share, expression=decimal(self.low))))
+        if self.width != 1:
+            share = usual(exp.Div(this=share, expression=decimal(self.width)))
         below = exp.LT(this=number.copy(), expression=decimal(self.low))
         above = exp.GT(this=number.copy(), expression=decimal(self.high))
         return exp.case().when(below, decimal(0.0)).when(above, decimal(1.0)).else_(share)
