@@ -622,6 +622,47 @@ def test_losses_averaged_over_the_tokens_of_a_batch_are_refused() -> None:
         check(tagger(), over_the_batch, tokens())
 
 
+def test_means_over_the_tokens_of_a_batch_are_refused_where_some_made_up_examples_have_none() -> None:
+    """Batches in which an example has no loss, or that come to the same by chance, do not make the others pass."""
+
+    def masked(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        every = F.cross_entropy(output.flatten(0, 1), target.flatten(), reduction="none")
+        return (every * (target.flatten() != 0)).sum() / (target != 0).sum()
+
+    for seed in range(3):
+        torch.manual_seed(seed)
+        model = nn.Sequential(nn.Embedding(9, 6), nn.Linear(6, 9))
+        one = torch.zeros(1, 4, dtype=torch.long), torch.zeros(1, 4, dtype=torch.long)
+        with pytest.raises(UnfitModelError, match="neither the sum nor the mean"):
+            check_independent(model, masked, Gradients(model, masked), one, None)
+
+
+class Own(nn.Module):
+    """Tells its loss or flattened scores, as models of transformers do, and whatever their rows belong to."""
+
+    def __init__(self, *, scores: bool) -> None:
+        super().__init__()
+        self.table, self.out, self.scores = nn.Embedding(9, 6), nn.Linear(6, 9), scores
+
+    def forward(self, words: torch.Tensor, wanted: torch.Tensor) -> Any:
+        found = self.out(self.table(words)).flatten(0, 1)
+        return {"found": found if self.scores else F.cross_entropy(found, wanted.flatten())}
+
+
+@pytest.mark.parametrize("scores", [False, True])
+def test_models_of_which_no_output_can_be_told_by_example_are_judged_one_by_one(scores: bool) -> None:
+    model = Own(scores=scores)
+
+    def loss(output: Any, target: Any) -> torch.Tensor:
+        found: torch.Tensor = output["found"]
+        return F.cross_entropy(found, target.flatten()) if scores else found
+
+    words = torch.zeros(1, 4, dtype=torch.long)
+    gradients = Gradients(model, loss)
+    check_independent(model, loss, gradients, ((words, words), words if scores else None), None)
+    assert gradients.checked
+
+
 def test_a_mean_over_the_tokens_that_are_not_ignored_is_taken_by_example_and_said() -> None:
     """Its denominator would count the tokens of all examples together."""
 

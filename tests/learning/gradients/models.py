@@ -132,6 +132,35 @@ MODELS: dict[str, Callable[[], tuple[nn.Module, Any]]] = {
         ),
         tokens(),
     ),
+    **{
+        f"a bag of words, {mode}, padding {pad}": lambda mode=mode, pad=pad: (
+            Model(
+                lambda m, x: m.out(m.e(x).tanh()),
+                e=nn.EmbeddingBag(7, 8, mode=mode, padding_idx=pad),
+                out=nn.Linear(8, 3),
+            ),
+            tokens(),
+        )
+        for mode in ("mean", "sum", "max")
+        for pad in (None, -2)
+    },
+    "a bag that holds padding only, weighed": lambda: (
+        Model(
+            lambda m, x: m.out(m.e(x, per_sample_weights=x.float())),
+            e=nn.EmbeddingBag(7, 8, mode="sum", padding_idx=1),
+            out=nn.Linear(8, 3),
+        ),
+        (torch.tensor([[1, 1], [1, 2], [3, 4], [0, 6], [5, 1]]), torch.randint(0, 3, (EXAMPLES,))),
+    ),
+    "bags that hold padding only": lambda: (
+        Model(
+            lambda m, x: m.out(m.mean(x) + m.most(x)),
+            mean=nn.EmbeddingBag(7, 8, mode="mean", padding_idx=1),
+            most=nn.EmbeddingBag(7, 8, mode="max", padding_idx=1),
+            out=nn.Linear(8, 3),
+        ),
+        (torch.tensor([[1, 1], [1, 2], [3, 4], [0, 6], [5, 1]]), torch.randint(0, 3, (EXAMPLES,))),
+    ),
     "positions without a batch": lambda: (
         Model(
             lambda m, x: m.out((m.e(x) + m.p(torch.arange(6))).tanh().mean(1)),

@@ -335,3 +335,13 @@ def test_mixed_precision_has_norms_in_float32(name: str, forced: tuple[str, ...]
     assert all(p.grad.dtype == torch.float32 for p in trained(model).values())
     narrow = [name for name, p in trained(model).items() if torch.equal(p.grad, p.grad.bfloat16().float())]
     assert not narrow, "a sum of examples that is rounded to 8 bits moves by more than one example does"
+
+
+def test_a_penalty_in_the_loss_belongs_to_every_example() -> None:
+    model = nn.Linear(8, 3)
+    batch = images(8)
+
+    def loss(output: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        return nn.functional.cross_entropy(output, target) + 0.1 * model.weight.square().sum()
+
+    assert_right(model, batch, loss)

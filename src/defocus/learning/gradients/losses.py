@@ -50,13 +50,12 @@ class Losses:
 
     The loss of an example is what the user's loss says of a batch of this example alone. Losses known to PyTorch are
     asked without their reduction; of any other, that its sum or mean is the sum or mean of the single losses is
-    checked on the first batch that has two examples.
+    checked on every batch of two examples or more.
     """
 
     def __init__(self, loss: Loss) -> None:
         self.loss = _called(loss)
         self._apart = _apart(loss)
-        self._checked = False
 
     def one(self, output: Any, target: Any) -> torch.Tensor:
         """The loss of a batch of one example, as a scalar."""
@@ -79,9 +78,8 @@ class Losses:
         if value.numel() != 1:
             raise UnfitModelError(f"The loss has shape {tuple(value.shape)} for {size} examples.", fix=_FIX)
         alone = self._alone(output, target)
-        if size > 1 and not self._checked:
+        if size > 1:
             _made_of_losses(alone, value)
-            self._checked = True
         return alone
 
     def whole(self, output: Any, target: Any, size: int) -> torch.Tensor:

@@ -21,6 +21,7 @@ from torch import fx
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensor, FakeTensorMode
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, get_proxy_slot, make_fx
 from torch.nn import Module, Parameter
+from torch.nn import functional as F  # noqa: N812 -- its name everywhere
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.nn.utils.stateless import _reparametrize_module
 from torch.overrides import TorchFunctionMode
@@ -203,7 +204,8 @@ class _Watching(TorchFunctionMode):
         line, graph = f"{self.modules[-1] if self.modules else ''}{_line_here()}", _traced_now()
         last = None if graph is None else _last(graph)
         try:
-            return func(*args, **(kwargs or {}))
+            found = _bags(*args, **(kwargs or {})) if func is F.embedding_bag else None
+            return func(*args, **(kwargs or {})) if found is None else found
         except DataDependentOutputException:
             if any(isinstance(each, FakeTensor) and _of_the_batch(each) for each in args):
                 raise LookedError(f"numbers of the batch come to Python by {name}{line}") from None
@@ -216,6 +218,24 @@ class _Watching(TorchFunctionMode):
             while node is not None and node is not last and "line" not in node.meta:
                 node.meta["line"] = line
                 node = node.prev
+
+
+def _bags(
+    ids: torch.Tensor, weight: torch.Tensor, *, mode: str, per_sample_weights: Any, padding_idx: Any, **more: Any
+) -> torch.Tensor | None:
+    """A bag for each row, looked up and added up; None for others. PyTorch counts its rows as it does for flat ones."""
+    if ids.dim() != 2 or more["offsets"] is not None or more["max_norm"] is not None or more["scale_grad_by_freq"]:
+        return None
+    rows = F.embedding(ids, weight, padding_idx)
+    if padding_idx is None:
+        counted = torch.ones_like(ids, dtype=torch.bool).unsqueeze(2)
+    else:
+        counted = (ids != padding_idx % len(weight)).unsqueeze(2)
+    if mode == "max":
+        return torch.where(counted.any(1), rows.masked_fill(~counted, -torch.inf).max(1).values, 0.0)
+    rows = rows if per_sample_weights is None else rows * per_sample_weights.unsqueeze(2)
+    total = torch.where(counted, rows, 0.0).sum(1)
+    return total / counted.sum(1).clamp(min=1) if mode == "mean" else total
 
 
 @contextmanager

@@ -193,7 +193,7 @@ def _spread(run: Pass, place: Place, rank: int) -> _Use:
 
         def arrived(gradient: torch.Tensor) -> None:
             own = layout.apart(gradient, run.examples)
-            own = own.flatten(1).sum(1) if not weight.dim() else own
+            own = own if weight.dim() else own.reshape(run.examples, -1).sum(1)
             if layout.each > 1 and weight.dim():
                 own = own.sum(place.axis + 1, dtype=wide(own.dtype))  # where the entries of an example are
             own = own.reshape(run.examples, *weight.shape)

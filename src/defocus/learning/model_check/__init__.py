@@ -71,11 +71,13 @@ def check_independent(
             then = _alone(trial, first)
             gradients.check(made_up(one, 2, stream) if probe is None else told(probe, _KEPT, device))
             if not gradients.checked:
+                trial.apart = False
                 trial.apart = not _goes_together(trial, one, probe, stream, device) or (gradients.looks and trial.drew)
             pool = _judged(trial, one, probe, stream, device)
             if not gradients.checked:
                 _check_memory(trial, pool)
                 _check_company(trial, pool, math.ceil(batch + 6 * math.sqrt(batch)))
+                trial.apart = True
                 _check_history(trial, pool, first, then)
             _check_sums(trial, picked(pool, [0, 1, 2, 5]))
             gradients.tell()

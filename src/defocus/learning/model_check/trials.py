@@ -138,7 +138,7 @@ class Trial:
     """A model that is tried on batches, each as if it were the first.
 
     ``same`` is how far rounding carries things apart, relatively, where shapes and draws are the same, and ``most``
-    where they are not. Examples are passed through the model together, or each one alone if they are ``apart``.
+    where they are not. Examples are passed through the model each one alone, or together unless they are ``apart``.
     """
 
     def __init__(self, model: Module, losses: Losses, gradients: Gradients, again: Again) -> None:
@@ -148,7 +148,7 @@ class Trial:
         self.most = allowed(self.trained[0])
         self.exact = self.most <= _EXACT
         self.same = 1e-5 if self.exact else 1e-3
-        self.apart, self.drew = False, False
+        self.apart, self.drew = True, False
 
     def losses(self, batch: Batch, *, state: int = 0) -> torch.Tensor:
         """The loss of each example by the user's own model."""
