@@ -52,7 +52,7 @@ class Action(StrEnum):
     OWN_ACCOUNT = "change one's own password and tokens"
 
 
-_STEWARD, _OFFICER, _ANALYST, _AUDITOR, _PUBLIC = Role
+_STEWARD, _OFFICER, _ANALYST, _AUDITOR, _ = Role
 TABLE: dict[Action, frozenset[Role]] = {
     Action.READ_REGISTER: frozenset(Role),
     Action.SIGN_IN: frozenset(Role),

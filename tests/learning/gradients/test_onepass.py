@@ -39,6 +39,7 @@ def test_norms_and_clipped_sums_are_those_of_the_loop(name: str, forced: tuple[s
     assert_right(model, batch, forced=forced)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     examples=st.integers(2, 5), length=st.integers(1, 6), rows=st.integers(1, 6), columns=st.integers(1, 6),
@@ -76,6 +77,7 @@ def test_every_shape_of_a_batch_is_compared_with_the_loop() -> None:
     assert not way.follows(long)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     examples=st.integers(2, 4), size=st.integers(5, 8), kernel=st.integers(1, 3), stride=st.integers(1, 3),
@@ -97,6 +99,7 @@ def test_convolutions_of_any_shape(  # noqa: PLR0917 -- drawn by name
     assert_right(model, (torch.randn(examples, 4, size), torch.randn(examples, 2)), nn.MSELoss(), forced=forced)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(
     examples=st.integers(2, 4), high=st.integers(6, 9), wide=st.integers(6, 9),

@@ -20,7 +20,6 @@ from defocus.engines.syntax import FLOAT, INTEGER, NUMERIC, TEXT_TYPES, Kinds, R
 
 __all__ = ["lowered"]
 
-_DType = exp.DataType.Type
 _SECONDS = {"HOUR": 3600, "MINUTE": 60, "SECOND": 1}
 
 
