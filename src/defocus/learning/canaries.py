@@ -1,4 +1,4 @@
-r"""Canaries of a run: made-up persons, each in or out by a coin of the auditor, to see how much the run tells of one.
+r"""Canaries of a run: made-up persons, each in or out (or one of two) by a coin, to see how much a run tells.
 
 A canary is one person more, treated as the others are: drawn for a step by the same sampling, with a gradient that is
 clipped by the same rule, in a sum with the same noise. Its gradient is as long as may be, and lies in coordinates that

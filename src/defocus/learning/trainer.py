@@ -321,8 +321,9 @@ class Trainer:
         purpose: why, for the ledger.
         who: by whom, for the ledger.
         bits: the source of random bits; the system's by default.
-        audit: how many canaries to plant, persons who are made up, each in or out by a coin: the result then says how
-            much the run is seen to tell of one, beside what was charged. See :mod:`defocus.learning.canaries`.
+        audit: how many canaries to plant, persons who are made up, each in or out by a coin, or one of two: the result
+            then says how much the run is seen to tell of one, beside what was charged. See
+            :mod:`defocus.learning.canaries`.
 
     >>> import tempfile
     >>> import torch

@@ -105,7 +105,7 @@ class Curve:
         Reference:
             Dong, Roth, Su (2022), Gaussian differential privacy, Theorem 3.
 
-        >>> Curve.of_pure(1.0).twice().epsilons.max()
+        >>> float(Curve.of_pure(1.0).twice().epsilons.max())
         2.0
         """
         ends = np.concatenate([-self.epsilons, self.epsilons])

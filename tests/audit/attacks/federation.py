@@ -81,6 +81,6 @@ ROOMS = (
         faults=(QUARTER, four_times_as_long),
         slight=(HALF,),
         few=2500,
-        near=0.5,
+        near=0.4,
     ),
 )
