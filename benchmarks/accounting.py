@@ -217,7 +217,7 @@ def run_python(script: str) -> str:
 
 
 def extremes(rounds: int) -> list[dict[str, Any]]:
-    """Each in a process of its own: the first call, in processor time, and peak memory beyond the imports, by VmHWM (on Linux)."""
+    """Each in a process of its own: processor time of the first call, peak memory beyond imports by VmHWM (Linux)."""
     table = []
     for name, (event, delta) in EXTREMES.items():
         runs = [json.loads(run_python(CHILD.format(event=event, delta=delta))) for _ in range(rounds)]
