@@ -93,6 +93,17 @@ MODELS: dict[str, Callable[[], tuple[nn.Module, Any]]] = {
         ),
         sequences(),
     ),
+    "copies on both sides of the examples": lambda: (
+        Model(
+            lambda m, x: m.out(
+                (m.a(x.repeat(2, 1).repeat_interleave(3, 0)) + m.b).tanh().view(2, -1, 3, 6).mean((0, 2))
+            ),
+            a=nn.Linear(8, 6),
+            b=parameter(6),
+            out=nn.Linear(6, 3),
+        ),
+        images(8),
+    ),
     "matrix product": lambda: (Model(lambda m, x: (x @ m.w).tanh().mean(1), w=parameter(8, 3)), sequences()),
     "convolution of one dimension": lambda: (
         pooled(nn.Conv1d(4, 6, 3, 2, padding=2, dilation=2, groups=2), 6),

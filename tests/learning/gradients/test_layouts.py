@@ -1,30 +1,11 @@
-"""Where examples are in a tensor."""
+"""Batches, and regions of parameters."""
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import nn
 
 from defocus.errors import UnfitDataError
-from defocus.learning.gradients.layouts import Layout, Regions, call, rows, size
-
-
-@given(shape=st.lists(st.integers(1, 4), min_size=0, max_size=3), axis=st.integers(0, 3))
-def test_examples_are_brought_to_the_front(shape: list[int], axis: int) -> None:
-    tensor, axis = torch.randn(5, *shape), min(axis, len(shape))
-    assert torch.equal(Layout(axis).apart(tensor.movedim(0, axis), 5), tensor)
-
-
-@pytest.mark.parametrize("major", [True, False])
-def test_entries_that_share_the_axis_with_examples_are_taken_out_of_it(*, major: bool) -> None:
-    apart = torch.tensor([5, 6, 7])[:, None].expand(-1, 4)
-    rows = (apart if major else apart.T).reshape(-1, 1)
-    assert Layout(0, 4, major=major).apart(rows, 3).squeeze().tolist() == [[5] * 4, [6] * 4, [7] * 4]
-
-
-def test_what_has_no_examples_is_the_same_for_each() -> None:
-    assert Layout(None).apart(torch.zeros(4, 2), 7).shape == (7, 4, 2)
+from defocus.learning.gradients.layouts import Regions, call, rows, size
 
 
 def test_parameters_and_their_views_are_regions_and_nothing_else_is() -> None:

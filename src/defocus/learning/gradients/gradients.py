@@ -294,13 +294,6 @@ class Gradients:
         if self._reasons:
             warnings.warn(f"{self.explain()} The sums are right, but slower.", SlowGradientsWarning, stacklevel=4)
 
-    def one_by_one(self, why: str) -> None:
-        """From now on, pass every example through the model alone, and say why. Later runs are told by ``tuning``."""
-        self._choices.remembered[_APART] = why
-        if len(self._ways) > 1:
-            self._keep_apart(why)
-            self.tell()
-
     def explain(self) -> str:
         """How the gradients are computed, and why not faster."""
         way = _NAMES[len(_NAMES) - len(self._ways)]

@@ -11,7 +11,7 @@ from torch.nn import Module, Parameter
 from torch.utils import _pytree as trees
 
 from defocus.learning.gradients.independence import VIEWS, check, meetings
-from defocus.learning.gradients.layouts import Batch, Layout, Regions, size
+from defocus.learning.gradients.layouts import Batch, Regions, size
 from defocus.learning.gradients.losses import Losses
 from defocus.learning.gradients.places import Op, Place, place_of, rank_of
 from defocus.learning.gradients.tape import Tape
@@ -145,14 +145,13 @@ def _counts(value: Any) -> bool:
 def _each(op: Op) -> Callable[..., torch.Tensor]:
     name, func, kind, about = op.name, op.node.target, op.node.meta["total"], op.first
     place = place_of(about) or place_of(op["target"])
-    if place is None or (place.outer > 1 and place.inner > 1):
-        raise UnknownUseError(f"the operator {name} adds up parts of examples{line_of(op.node)}")
-    layout = Layout(place.axis, place.outer * place.inner, major=place.outer == 1)
+    if place is None:
+        raise UnknownUseError(f"the operator {name} adds up no examples{line_of(op.node)}")
     fixed = {key: value for key, value in op.given.items() if not isinstance(value, fx.Node)}
 
     def apart(values: torch.Tensor) -> torch.Tensor:
-        examples = values.shape[place.axis] // layout.each
-        return layout.apart(values, examples).reshape(examples, -1)
+        examples = values.shape[place.axis] // place.each
+        return place.apart(values, examples).reshape(examples, -1)
 
     def reduced(values: torch.Tensor) -> torch.Tensor:
         rows = apart(values)

@@ -1,4 +1,4 @@
-"""Layouts and batches: where examples are inside of tensors."""
+"""Batches, and regions of parameters."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,6 @@ from defocus.errors import UnfitDataError
 __all__ = [
     "Batch",
     "Clipped",
-    "Layout",
     "Region",
     "Regions",
     "Rule",
@@ -23,42 +22,6 @@ __all__ = [
     "usable_factors",
     "usable_norms",
 ]
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """The axis that counts examples; ``each`` entries of it belong to one, side by side if ``major``.
-
-    ``axis`` is None for a tensor that does not depend on the batch.
-    """
-
-    axis: int | None
-    each: int = 1
-    major: bool = True
-
-    @property
-    def plain(self) -> bool:
-        """Whether the first axis is the example, and nothing else."""
-        return self.axis == 0 and self.each == 1
-
-    def apart(self, tensor: torch.Tensor, examples: int) -> torch.Tensor:
-        """The tensor with the examples as its first axis and nothing else in it."""
-        axis = self.axis
-        if axis is None:
-            return tensor.expand(examples, *tensor.shape)
-        if self.each == 1:
-            return tensor.movedim(axis, 0)
-        if self.major:
-            return tensor.unflatten(axis, (examples, self.each)).movedim(axis, 0)
-        return tensor.unflatten(axis, (self.each, examples)).movedim(axis + 1, 0)
-
-    def sequences(self, tensor: torch.Tensor, examples: int) -> torch.Tensor:
-        """The tensor as (examples, entries, features), or (examples, features) where one entry belongs to each."""
-        apart = self.apart(tensor, examples)
-        if apart.dim() <= 3:
-            return apart
-        return apart.reshape(examples, -1, apart.shape[-1])
 
 
 @final

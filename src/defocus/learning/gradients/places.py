@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, final
 
+import torch
 from torch import fx
 from torch.utils import _pytree as trees
 
@@ -26,11 +27,28 @@ class Place:
     inner: int = 1
     alike: bool = field(default=False, compare=False)
 
+    @property
+    def each(self) -> int:
+        """How many entries of the axis belong to one example."""
+        return self.outer * self.inner
+
+    def apart(self, tensor: torch.Tensor, examples: int) -> torch.Tensor:
+        """The tensor with the examples as its first axis, and the entries of each where they all were."""
+        if self.each == 1:
+            return tensor.movedim(self.axis, 0)
+        parts = tensor.unflatten(self.axis, (self.outer, examples, self.inner)).movedim(self.axis + 1, 0)
+        return parts.flatten(self.axis + 1, self.axis + 2)
+
+    def sequences(self, tensor: torch.Tensor, examples: int) -> torch.Tensor:
+        """The tensor as (examples, entries, features), or (examples, features) where one entry belongs to each."""
+        apart = self.apart(tensor, examples)
+        if apart.dim() <= 3:
+            return apart
+        return apart.reshape(examples, -1, apart.shape[-1])
+
     def takes(self, other: "Place") -> bool:
         """Whether entries in this place may stand for those in another."""
-        return self == other or (
-            self.alike and self.axis == other.axis and self.outer * self.inner == other.outer * other.inner
-        )
+        return self == other or (self.alike and self.axis == other.axis and self.each == other.each)
 
 
 class MixingError(Exception):

@@ -13,7 +13,7 @@ from torch import fx
 from torch.nn import functional as F  # noqa: N812 -- its name everywhere
 
 from defocus.learning.gradients.independence import LINEAR
-from defocus.learning.gradients.layouts import Layout, Region, Regions
+from defocus.learning.gradients.layouts import Region, Regions
 from defocus.learning.gradients.pieces import Convolution, Direct, Lookup, Outer, Piece
 from defocus.learning.gradients.pieces.convolution import Shape
 from defocus.learning.gradients.pieces.piece import Tools, wide
@@ -171,30 +171,26 @@ def _lowered(tensor: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
-def _layout(op: Op, node: fx.Node | None = None) -> Layout:
-    """Where the examples are in a tensor, for pieces: entries that share an axis with them lie on one side."""
-    place = place_of(op.node if node is None else node)
-    if place is None or (place.outer > 1 and place.inner > 1):
-        raise UnknownUseError(f"the operator {op.name} meets parameters between parts of examples{line_of(op.node)}")
-    return Layout(place.axis, place.outer * place.inner, major=place.outer == 1)
+def _place(op: Op, node: fx.Node) -> Place:
+    place = place_of(node)
+    if place is None:
+        raise UnknownUseError(f"the operator {op.name} meets no examples{line_of(op.node)}")
+    return place
 
 
 def _spread(run: Pass, place: Place, rank: int) -> _Use:
     """One copy of a weight for each example, whose gradient is then the example's own."""
-    layout = Layout(place.axis, place.outer * place.inner, major=place.outer == 1)
-    if place.outer > 1 and place.inner > 1:
-        raise UnknownUseError("a parameter meets parts of examples")
 
     def spread(weight: torch.Tensor, table: torch.Tensor | None, ids: torch.Tensor | None) -> torch.Tensor:
         shape = [1] * (rank - weight.dim()) + list(weight.shape)
         wanted = [*shape]
-        wanted[place.axis] = layout.each * run.examples
+        wanted[place.axis] = place.each * run.examples
         copies = run.run(lambda: weight.detach().reshape(shape).expand(wanted))
 
         def arrived(gradient: torch.Tensor) -> None:
-            own = layout.apart(gradient, run.examples)
+            own = place.apart(gradient, run.examples)
             own = own if weight.dim() else own.reshape(run.examples, -1).sum(1)
-            if layout.each > 1 and weight.dim():
+            if place.each > 1 and weight.dim():
                 own = own.sum(place.axis + 1, dtype=wide(own.dtype))  # where the entries of an example are
             own = own.reshape(run.examples, *weight.shape)
             if table is not None and ids is not None and run.regions.find(table) is not None:
@@ -220,7 +216,7 @@ def _product(run: Pass, op: Op) -> _Use:
     bias_node = op["self"] if op.name == "addmm" else op["bias"]
     if bias_node is not None and (rank_of(bias_node) != 1 or rank_of(x_node) < 2):
         raise UnknownUseError(f"the operator {op.name} is not known to take parameters so{line_of(op.node)}")
-    layout, func = _layout(op, x_node), op.node.target
+    place, func = _place(op, x_node), op.node.target
 
     def product(x: torch.Tensor, weight: torch.Tensor, bias: Any = None) -> torch.Tensor:
         kept = _lowered(x)
@@ -235,9 +231,9 @@ def _product(run: Pass, op: Op) -> _Use:
         output = run.run(compute, x)
 
         def arrived(gradient: torch.Tensor) -> None:
-            right = layout.sequences(gradient, run.examples)
+            right = place.sequences(gradient, run.examples)
             if weight.requires_grad:
-                left = layout.sequences(kept.detach(), run.examples)
+                left = place.sequences(kept.detach(), run.examples)
                 sides = (left, right) if transposed else (right, left)
                 run.give(weight, lambda region, tools: Outer(region, *sides, tools))
             if bias is not None and bias.requires_grad:
@@ -300,7 +296,7 @@ def _convolution(run: Pass, op: Op) -> _Use:
 
 
 def _embedding(run: Pass, op: Op) -> _Use:
-    layout = _layout(op)
+    place = _place(op, op.node)
     skipped = op["padding_idx"]
     rows = op["weight"].meta["shape"][0][0]
     skipped = None if skipped in {None, -1} else skipped % rows
@@ -310,8 +306,8 @@ def _embedding(run: Pass, op: Op) -> _Use:
         output = run.run(lambda: F.embedding(indices, weight.detach()))
 
         def arrived(gradient: torch.Tensor) -> None:
-            ids = layout.apart(indices, run.examples).reshape(run.examples, -1)
-            found = layout.apart(gradient, run.examples).reshape(*ids.shape, -1)
+            ids = place.apart(indices, run.examples).reshape(run.examples, -1)
+            found = place.apart(gradient, run.examples).reshape(*ids.shape, -1)
             if skipped is not None:
                 found = found.masked_fill((ids == skipped).unsqueeze(2), 0.0)
             run.give(weight, lambda region, tools: Lookup(region, ids, found, tools))
@@ -326,14 +322,14 @@ def _norm(run: Pass, op: Op) -> _Use:
     """The input is normalised a second time when its gradient arrives, which costs less than keeping it."""
     names, func = list(op.types), op.node.target
     trailing = op.name in {"layer_norm", "rms_norm"}
-    layout = _layout(op)
-    if not trailing and not layout.plain:
+    place = _place(op, op.node)
+    if not trailing and place != Place(0):
         raise UnknownUseError(f"the operator {op.name} meets parts of examples{line_of(op.node)}")
 
     def reduced(values: torch.Tensor, shape: torch.Size) -> torch.Tensor:
         if not trailing:
             return values.flatten(2).sum(2, dtype=wide(values.dtype)) if values.dim() > 2 else values
-        apart = layout.apart(values, run.examples)
+        apart = place.apart(values, run.examples)
         return apart.reshape(run.examples, -1, *shape).sum(1, dtype=wide(apart.dtype))
 
     def norm(*args: Any, **named: Any) -> torch.Tensor:
@@ -454,8 +450,7 @@ def _linear_over(run: Pass, x: torch.Tensor, weight: Any, bias: Any, axis: int) 
     output = run.run(lambda: F.linear(x, _bare(weight), _bare(bias)), x)
 
     def arrived(gradient: torch.Tensor) -> None:
-        layout = Layout(axis)
-        right, left = (layout.sequences(each, run.examples) for each in (gradient, x.detach()))
+        right, left = (Place(axis).sequences(each, run.examples) for each in (gradient, x.detach()))
         run.give(weight, lambda region, tools: Outer(region, right, left, tools))
         if bias is not None:
             run.give(bias, lambda region, _: Direct(region, right if right.dim() == 2 else right.sum(1)))
