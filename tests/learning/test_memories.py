@@ -174,7 +174,7 @@ def test_one_example_moves_the_sum_by_the_clip_whatever_a_model_remembers(
         Scaling.shared = 1.0
         model, loss = WITHIN[name]()
         gradients = Gradients(model, loss)
-        gradients.one_by_one("the test wants it")
+        gradients._keep_apart("the test wants it")
         sums = []
         for chunk in (first, list(range(8, 16)), list(range(16, 24))):
             model.zero_grad()

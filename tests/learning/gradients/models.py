@@ -1,5 +1,6 @@
 """A small model for every kind of layer and every odd use of a parameter, with a batch for it."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +22,11 @@ def tokens(words: int = 7, length: int = 6) -> tuple[torch.Tensor, torch.Tensor]
 
 def images(channels: int, *space: int) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.randn(EXAMPLES, channels, *space), torch.randint(0, 3, (EXAMPLES,))
+
+
+def bags(mode: str, padding: int | None) -> tuple[nn.Module, Any]:
+    bag = nn.EmbeddingBag(7, 8, mode=mode, padding_idx=padding)
+    return Model(lambda m, x: m.out(m.e(x).tanh()), e=bag, out=nn.Linear(8, 3)), tokens()
 
 
 def pooled(layer: nn.Module, width: int) -> Model:
@@ -144,14 +150,7 @@ MODELS: dict[str, Callable[[], tuple[nn.Module, Any]]] = {
         tokens(),
     ),
     **{
-        f"a bag of words, {mode}, padding {pad}": lambda mode=mode, pad=pad: (
-            Model(
-                lambda m, x: m.out(m.e(x).tanh()),
-                e=nn.EmbeddingBag(7, 8, mode=mode, padding_idx=pad),
-                out=nn.Linear(8, 3),
-            ),
-            tokens(),
-        )
+        f"a bag of words, {mode}, padding {pad}": functools.partial(bags, mode, pad)
         for mode in ("mean", "sum", "max")
         for pad in (None, -2)
     },
