@@ -54,7 +54,7 @@ EXCEEDED: dict[str, Any] = {
 def example(kind: type[DefocusError]) -> DefocusError:
     """One of each kind, its parameters filled in by their types, so that kinds yet to come are tried as well."""
     parameters = list(inspect.signature(kind.__init__).parameters.values())[1:]
-    plain: dict[Any, Any] = {str: "a word", int: 7, float: 0.5}
+    plain: dict[Any, Any] = {str: "a word", int: 7, float: 0.5, float | None: 0.5}
     kinds: dict[str, Any] = {"Iterable": ["laplace"], "Mapping": {"north": "it is closed"}}
     values: dict[str, Any] = {
         each.name: plain.get(

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from defocus import Budget, edge
+from defocus import Budget, edge, machine_code
 from defocus.answers.columns import noisy
 from defocus.errors import (
     BudgetExceededError,
@@ -22,7 +22,6 @@ from defocus.errors import (
     UnsupportedEventError,
 )
 from defocus.graphs import Network, Public, Released, open_graph
-from defocus.graphs.kernels import rows
 from defocus.graphs.question import Question, Result, silent
 from defocus.ledger import Ledger
 from defocus.noise.testing import seeded
@@ -160,7 +159,7 @@ def test_without_numba_nothing_is_charged(friends: Network, monkeypatch: pytest.
     def missing(name: str) -> None:
         raise ModuleNotFoundError(name)
 
-    monkeypatch.setattr(rows, "import_module", missing)
+    monkeypatch.setattr(machine_code, "import_module", missing)
     with pytest.raises(MissingExtraError, match="numba"):
         friends.edges().release(epsilon=1)
     assert len(friends.ledger) == 1

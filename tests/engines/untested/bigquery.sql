@@ -1,8 +1,8 @@
 SELECT
   `g`,
   COALESCE(SUM(`w`), 0) AS `s`,
-  COALESCE(SUM(CAST(FLOOR(CAST(`w` AS FLOAT64) * `v0`) AS INT64)), 0) AS `s0_0`,
-  COALESCE(SUM(CASE WHEN `v0` IS NULL THEN `w` ELSE 0 END), 0) AS `s0_1`
+  COALESCE(SUM(CAST(FLOOR(CAST(`w` AS FLOAT64) * `v0`) AS INT64)), 0) AS `s_0_0`,
+  COALESCE(SUM(CASE WHEN `v0` IS NULL THEN `w` ELSE 0 END), 0) AS `s_0_1`
 FROM (
   SELECT
     `g`,
@@ -12,9 +12,7 @@ FROM (
       THEN CAST('0.0' AS FLOAT64)
       WHEN `v0` > CAST('30.0' AS FLOAT64)
       THEN CAST('1.0' AS FLOAT64)
-      ELSE (
-        `v0` - CAST('0.0' AS FLOAT64)
-      ) / CAST('30.0' AS FLOAT64)
+      ELSE `v0` / CAST('30.0' AS FLOAT64)
     END AS `v0`
   FROM (
     SELECT
@@ -130,8 +128,8 @@ GROUP BY
 SELECT
   `g`,
   COALESCE(SUM(`w`), 0) AS `s`,
-  COALESCE(SUM(CAST(FLOOR(CAST(`w` AS FLOAT64) * `v0`) AS INT64)), 0) AS `s0_0`,
-  COALESCE(SUM(CASE WHEN `v0` IS NULL THEN `w` ELSE 0 END), 0) AS `s0_1`
+  COALESCE(SUM(CAST(FLOOR(CAST(`w` AS FLOAT64) * `v0`) AS INT64)), 0) AS `s_0_0`,
+  COALESCE(SUM(CASE WHEN `v0` IS NULL THEN `w` ELSE 0 END), 0) AS `s_0_1`
 FROM (
   SELECT
     `g`,
@@ -141,9 +139,7 @@ FROM (
       THEN CAST('0.0' AS FLOAT64)
       WHEN `v0` > CAST('30.0' AS FLOAT64)
       THEN CAST('1.0' AS FLOAT64)
-      ELSE (
-        `v0` - CAST('0.0' AS FLOAT64)
-      ) / CAST('30.0' AS FLOAT64)
+      ELSE `v0` / CAST('30.0' AS FLOAT64)
     END AS `v0`
   FROM (
     SELECT

@@ -1,8 +1,8 @@
 SELECT
   "g",
   COALESCE(SUM("w"), 0) AS "s",
-  COALESCE(SUM(CAST(FLOOR(CAST("w" AS DOUBLE) * "v0") AS BIGINT)), 0) AS "s0_0",
-  COALESCE(SUM(CASE WHEN "v0" IS NULL THEN "w" ELSE 0 END), 0) AS "s0_1"
+  COALESCE(SUM(CAST(FLOOR(CAST("w" AS DOUBLE) * "v0") AS BIGINT)), 0) AS "s_0_0",
+  COALESCE(SUM(CASE WHEN "v0" IS NULL THEN "w" ELSE 0 END), 0) AS "s_0_1"
 FROM (
   SELECT
     "g",
@@ -12,9 +12,7 @@ FROM (
       THEN CAST('0.0' AS DOUBLE)
       WHEN "v0" > CAST('30.0' AS DOUBLE)
       THEN CAST('1.0' AS DOUBLE)
-      ELSE (
-        "v0" - CAST('0.0' AS DOUBLE)
-      ) / CAST('30.0' AS DOUBLE)
+      ELSE "v0" / CAST('30.0' AS DOUBLE)
     END AS "v0"
   FROM (
     SELECT
@@ -131,8 +129,8 @@ GROUP BY
 SELECT
   "g",
   COALESCE(SUM("w"), 0) AS "s",
-  COALESCE(SUM(CAST(FLOOR(CAST("w" AS DOUBLE) * "v0") AS BIGINT)), 0) AS "s0_0",
-  COALESCE(SUM(CASE WHEN "v0" IS NULL THEN "w" ELSE 0 END), 0) AS "s0_1"
+  COALESCE(SUM(CAST(FLOOR(CAST("w" AS DOUBLE) * "v0") AS BIGINT)), 0) AS "s_0_0",
+  COALESCE(SUM(CASE WHEN "v0" IS NULL THEN "w" ELSE 0 END), 0) AS "s_0_1"
 FROM (
   SELECT
     "g",
@@ -142,9 +140,7 @@ FROM (
       THEN CAST('0.0' AS DOUBLE)
       WHEN "v0" > CAST('30.0' AS DOUBLE)
       THEN CAST('1.0' AS DOUBLE)
-      ELSE (
-        "v0" - CAST('0.0' AS DOUBLE)
-      ) / CAST('30.0' AS DOUBLE)
+      ELSE "v0" / CAST('30.0' AS DOUBLE)
     END AS "v0"
   FROM (
     SELECT

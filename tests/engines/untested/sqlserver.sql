@@ -1,8 +1,8 @@
 SELECT
   [g],
   COALESCE(SUM([w]), 0) AS [s],
-  COALESCE(SUM(CAST(FLOOR(CAST([w] AS FLOAT) * [v0]) AS BIGINT)), 0) AS [s0_0],
-  COALESCE(SUM(CASE WHEN [v0] IS NULL THEN [w] ELSE 0 END), 0) AS [s0_1]
+  COALESCE(SUM(CAST(FLOOR(CAST([w] AS FLOAT) * [v0]) AS BIGINT)), 0) AS [s_0_0],
+  COALESCE(SUM(CASE WHEN [v0] IS NULL THEN [w] ELSE 0 END), 0) AS [s_0_1]
 FROM (
   SELECT
     [g] AS [g],
@@ -12,9 +12,7 @@ FROM (
       THEN CAST('0.0' AS FLOAT)
       WHEN [v0] > CAST('30.0' AS FLOAT)
       THEN CAST('1.0' AS FLOAT)
-      ELSE (
-        [v0] - CAST('0.0' AS FLOAT)
-      ) / CAST('30.0' AS FLOAT)
+      ELSE [v0] / CAST('30.0' AS FLOAT)
     END AS [v0]
   FROM (
     SELECT
@@ -127,8 +125,8 @@ GROUP BY
 SELECT
   [g],
   COALESCE(SUM([w]), 0) AS [s],
-  COALESCE(SUM(CAST(FLOOR(CAST([w] AS FLOAT) * [v0]) AS BIGINT)), 0) AS [s0_0],
-  COALESCE(SUM(CASE WHEN [v0] IS NULL THEN [w] ELSE 0 END), 0) AS [s0_1]
+  COALESCE(SUM(CAST(FLOOR(CAST([w] AS FLOAT) * [v0]) AS BIGINT)), 0) AS [s_0_0],
+  COALESCE(SUM(CASE WHEN [v0] IS NULL THEN [w] ELSE 0 END), 0) AS [s_0_1]
 FROM (
   SELECT
     [g] AS [g],
@@ -138,9 +136,7 @@ FROM (
       THEN CAST('0.0' AS FLOAT)
       WHEN [v0] > CAST('30.0' AS FLOAT)
       THEN CAST('1.0' AS FLOAT)
-      ELSE (
-        [v0] - CAST('0.0' AS FLOAT)
-      ) / CAST('30.0' AS FLOAT)
+      ELSE [v0] / CAST('30.0' AS FLOAT)
     END AS [v0]
   FROM (
     SELECT
