@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import defocus as dp
-from defocus.graphs.kernels import rows
+from defocus import machine_code
 from defocus.ledger import Ledger
 
 SAID = ("--unit", "edge", "--nodes", "50", "--budget", "4", "--budget-delta", "1e-6")
@@ -193,7 +193,7 @@ def test_without_numba_it_says_what_to_install_and_makes_no_ledger(
     def missing(name: str) -> None:
         raise ModuleNotFoundError(name)
 
-    monkeypatch.setattr(rows, "import_module", missing)
+    monkeypatch.setattr(machine_code, "import_module", missing)
     ran = defocus("graph", edges, *SAID, "edges", "--epsilon", 1)
     assert ran.code == 1
     assert "defocus[graph]" in ran.err

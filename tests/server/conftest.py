@@ -1,6 +1,8 @@
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
+import psycopg
 import pytest
 from argon2 import PasswordHasher
 from tests.server.making import Served, everybody, hospital, serving
@@ -14,6 +16,16 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
     made = hospital(tmp_path)
     yield made
     made.close()
+
+
+@pytest.fixture
+def database(server: str) -> Iterator[str]:
+    """An empty database of one test."""
+    name = f"hospital_{uuid4().hex}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+        yield server.replace("/postgres?", f"/{name}?")
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture

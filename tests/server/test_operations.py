@@ -193,8 +193,8 @@ def test_no_private_value_is_in_the_records(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_several_processes_share_records_and_ledgers_in_postgresql(tmp_path: Path, server: str) -> None:
-    places = {"records": server, "ledgers": server}
+def test_several_processes_share_records_and_ledgers_in_postgresql(tmp_path: Path, database: str) -> None:
+    places = {"records": database, "ledgers": database}
     one, other = (hospital(tmp_path, **places) for _ in range(2))
     ana = person(one, Role.ANALYST)
     one.datasets.set_policy(person(one, Role.STEWARD), "visits", automatic=1, most=None, why="a test")

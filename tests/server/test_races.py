@@ -18,7 +18,7 @@ from defocus.server.roles import Role
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def desks(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[tuple[Desk, Desk]]:
     """Two servers that share everything, as two processes do."""
-    address = None if request.param == "sqlite" else str(request.getfixturevalue("server"))
+    address = None if request.param == "sqlite" else str(request.getfixturevalue("database"))
     places = {} if address is None else {"records": address, "ledgers": address}
     made = hospital(tmp_path, **places), hospital(tmp_path, **places)
     yield made

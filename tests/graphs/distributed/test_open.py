@@ -166,7 +166,7 @@ def test_an_address_has_no_ledger_beside_it(tmp_path: Path) -> None:
 
 
 def test_local_sensitivity_needs_no_compiler_in_an_engine(in_duckdb: Network, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("defocus.graphs.kernels.rows._numba", lambda: pytest.fail("nothing is compiled"))
+    monkeypatch.setattr("defocus.machine_code.compiler", lambda *_: pytest.fail("nothing is compiled"))
     assert Triangles().local(in_duckdb.data.graph) == (1, 1)
     assert in_duckdb.stars(2).release(epsilon=1).value is not None
 
