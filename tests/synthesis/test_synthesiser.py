@@ -204,6 +204,16 @@ def test_the_preview_tells_the_noise_that_is_drawn(table: Any) -> None:
     )  # three bins hold four codes
 
 
+def test_no_more_values_are_kept_than_the_charged_event_counts_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("defocus.synthesis.views.CELLS", 11)  # two columns of text, each with "other" and missing
+    data = pa.table({"id": range(4000), **{name: [f"{name}{i % 20:02}" for i in range(4000)] for name in "ab"}})
+    with opened(tmp_path, data, unit=dp.user("id")) as table:
+        made = synthesise(table, epsilon=4, delta=1e-4, columns={"a": None, "b": None}, only=["a", "b"])
+    assert [domain.values for domain in made.domains] == [("a00", "a01", "a02"), ("b00", "b01", "b02")]
+
+
 def test_frequent_values_are_found_and_rare_ones_are_other(tmp_path: Path) -> None:
     cities = ["Rome"] * 800 + ["Oslo"] * 600 + [f"hamlet {i}" for i in range(50)]
     with opened(tmp_path, pa.table({"city": cities})) as table:
@@ -317,15 +327,17 @@ def test_the_command_writes_rows_a_page_and_a_generator(tmp_path: Path, capsys: 
     )
     price = ["--epsilon", "2", "--delta", "1e-5", "--find", "ward", "--dataset", str(tmp_path / "defocus.toml")]
     assert main(["synthesise", *price, "--preview"]) == 0
-    assert main(["synthesise", str(tmp_path / "s.csv"), *price, "--preview"]) == 0  # the older spelling
-    assert not (tmp_path / "s.csv").exists()
     files = ["--save", str(tmp_path / "g.json"), "--report", str(tmp_path / "q.html"), "--n", "70"]
     assert main(["synthesise", "--out", str(tmp_path / "s.csv"), *price, *files]) == 0
     assert "total variation distance" in capsys.readouterr().out
     assert len((tmp_path / "s.csv").read_text("utf-8").splitlines()) == 71
     assert Generator.load(tmp_path / "g.json").sample(2).num_rows == 2
-    for places in ([str(tmp_path / "s.txt")], ["--out", str(tmp_path / "s.txt")], [], ["a.csv", "--out", "b.csv"]):
+    capsys.readouterr()
+    for places, told in ((["--out", str(tmp_path / "s.txt")], "ends in .txt"), ([], "No file was named")):
         assert main(["synthesise", *places, *price]) == 2
+        assert told in capsys.readouterr().err
+    with dp.Ledger.open(tmp_path / "v.ledger", read_only=True) as book:
+        assert [entry.kind for entry in book.entries()].count("charge") == 1
 
 
 @pytest.mark.parametrize("method", ["bayesian network", "independent"])

@@ -105,7 +105,6 @@ def preview(**given: Any) -> None:
     epilog="Example: defocus synthesise --out synthetic.parquet --epsilon 1 --delta 1e-6 --report quality.html"
 )
 def synthesise(
-    place: Annotated[Path | None, typer.Argument(hidden=True, help="The older spelling of --out.")] = None,
     *,
     out: Annotated[Path | None, typer.Option(help="Write synthetic rows to a .parquet or .csv file.")] = None,
     epsilon: Spend,

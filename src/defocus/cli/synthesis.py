@@ -19,7 +19,6 @@ __all__ = ["synthesise"]
 
 def synthesise(
     *,
-    place: Path | None,
     out: Path | None,
     epsilon: float,
     delta: float | None,
@@ -44,14 +43,8 @@ def synthesise(
     as_json: bool,
 ) -> None:
     """Preview, or charge, fit, and write synthetic rows."""
-    if (place is None) == (out is None) and not (preview and out is None):
-        raise InvalidParameterError(
-            f"Where to write synthetic rows is said {'nowhere' if out is None else 'twice'}.",
-            fix="write for example --out synthetic.parquet.",
-        )
-    out = out or place
-    for one in (out, save, report):
-        _writable(one)
+    for place in (out, save, report):
+        _writable(place)
     if out is not None and out.suffix.lower() not in {".csv", ".parquet"}:
         raise InvalidParameterError(
             f"Synthetic rows are written as .csv or .parquet, but the name ends in {out.suffix or 'nothing'}.",
@@ -71,11 +64,14 @@ def synthesise(
         if preview:
             show(wanted.preview(epsilon=epsilon, delta=delta), explain=explain, as_json=as_json)
             return
+        if out is None:
+            raise InvalidParameterError(
+                "No file was named for the synthetic rows.", fix="write for example --out synthetic.parquet."
+            )
         if server is None:
             made = wanted.fit(epsilon=epsilon, delta=delta, accept=accept, purpose=purpose, who=who, request=request)
         else:
             made = wanted.release(epsilon=epsilon, delta=delta, purpose=purpose, reason=reason, request=request)
-    assert out is not None  # noqa: S101  # only a preview has none
     _deliver(made, out=out, number=number, save=save, report=report)
     if as_json:
         to_json({"records": len(made.fitted.records), "distance": made.distance, "error": made.distance_error})

@@ -136,14 +136,19 @@ class View:
             return domains, done
 
     def _found(self, plan: Plan, chance: RowSampler, bits: Bits) -> tuple[Domain, ...]:
-        """The domains with the values that enough people have, where they are to be found."""
+        """The domains with the values that enough people have, where they are to be found.
+
+        No more of them are kept than :data:`CELLS` leaves room for, since the charged event counts on that.
+        """
+        declared = sum(domain.size for domain in self.domains)
+        most = (CELLS - declared) // max(1, sum(domain.found for domain in self.domains))
         domains = []
         for domain in self.domains:
             if domain.found and plan.selection is not None:
                 groups = Groups(self.rows, (domain.name,), EVERYTHING, None, self.bound)
                 table = Measuring(groups, self.grid, chance.of(domain.name)).found_keys(plan.selection, bits)
                 values = sorted(str(value) for value in table["k0"].to_pylist() if value is not None)
-                domains.append(replace(domain, values=tuple(values)))
+                domains.append(replace(domain, values=tuple(values[:most])))
             else:
                 domains.append(domain)
         return tuple(domains)
