@@ -109,7 +109,7 @@ def test_a_delta_that_would_work_is_told_as_an_option_that_works(defocus: Callab
 def test_a_column_of_which_nothing_is_known_is_declared_in_the_file(home: Path, defocus: Callable[..., Any]) -> None:
     text = (home / "defocus.toml").read_text("utf-8").replace('values = ["A", "B"]\n', "")
     (home / "defocus.toml").write_text(text, "utf-8")
-    refused = defocus("synthesise", "made.csv", "--epsilon", 1, "--delta", 1e-6, "--only", "ward")
+    refused = defocus("synthesise", "--out", "made.csv", "--epsilon", 1, "--delta", 1e-6, "--only", "ward")
     assert refused.code
     assert "under [columns.ward], values = [" in refused.err
     assert "--find ward" in refused.err
