@@ -38,7 +38,7 @@ environment local pure-ldp==1.2.0 multi-freq-ldpy==0.2.5 scikit-learn statsmodel
 environment opacus opacus==1.6.0 torch==2.13.0 --constraint constraints.txt --editable .
 .bench/opacus/bin/python -c 'import opacus, defocus.learning.gradients'
 
-# MST and AIM lie in the folder mechanisms of the repository of mbi, not in its package.
+# MST lies in the folder mechanisms of the repository of mbi, not in its package.
 environment mbi mbi==2.0.0 jax==0.10.2 networkx pandas matplotlib
 .bench/mbi/bin/python -W ignore -c 'import mbi'
 

@@ -69,7 +69,7 @@ def main() -> None:
     words.add_argument("folder", type=Path)
     words.add_argument("--only", nargs="+", help="names of tables")
     words.add_argument("--systems", nargs="+", default=["defocus"], choices=["defocus", "mst", "aim"])
-    words.add_argument("--mechanisms", help="the folder with mst.py and aim.py of the repository of mbi")
+    words.add_argument("--mechanisms", default="-", help="the folder with mst.py of the repository of mbi")
     words.add_argument("--megabytes", default="80", help="of AIM's model")
     words.add_argument("--records", type=Path, default=Path(".bench/synthesis"), help="where records are kept")
     words.add_argument("--epsilon", nargs="+", default=["1"])
