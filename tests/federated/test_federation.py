@@ -12,6 +12,7 @@ import pytest
 import defocus as dp
 from defocus.errors import InvalidParameterError, LedgerUnavailableError, TooFewPartiesError
 from defocus.federated import Coordinator, federation
+from defocus.federated.lockstep import Link
 from defocus.mechanisms import Gaussian, Laplace
 from defocus.mechanisms.noise_shares import NoiseShare
 from defocus.privacy import account
@@ -103,9 +104,35 @@ def test_more_noise_is_added_for_sites_that_are_not_counted_on(
     ask = {"epsilon": 1}
     plain = sites["site 0"].sql_query(SQL).preview(**ask)
     shared = federation(sites, dropouts=dropouts, colluding=colluding).sql_query(SQL).preview(**ask)
-    factor = (4 / (4 - dropouts - max(1, colluding))) ** 0.5
+    stay = 4 - dropouts  # of a share of each of these, all but those that others may know make up the noise
+    factor = (stay / (stay - max(1, colluding))) ** 0.5
     assert shared.columns[0].error == pytest.approx(plain.columns[0].error * factor, rel=0.01)
     assert shared.event == plain.event
+
+
+@pytest.mark.parametrize("gone", [0, 1])
+def test_noise_for_drop_outs_that_did_not_happen_is_taken_off_and_the_answer_says_so(
+    sites: dict[str, Table], monkeypatch: pytest.MonkeyPatch, gone: int
+) -> None:
+    """Its errors are those of the noise that is there, and its numbers the exact ones with it, integer by integer."""
+    brought: list[np.ndarray] = []
+    plain = Link._added
+
+    def noted(self: Link, vector: Any, spare: Any) -> Any:
+        brought.append(vector)
+        return plain(self, vector, spare)
+
+    monkeypatch.setattr(Link, "_added", noted)
+    if gone:
+        sites["site 0"].close()
+    together = federation(sites, dropouts=1).bound(rows=1)
+    ask = "SELECT COUNT(*) AS visits FROM visits"
+    alone = sites["site 1"].bound(rows=1).sql_query(ask).preview(epsilon=1).columns[0].error
+    foreseen = together.sql_query(ask).preview(epsilon=1).columns[0].error
+    answer = together.sql(ask, epsilon=1)
+    assert answer["visits"].errors[0] == pytest.approx(alone * ((4 - gone) / (3 - gone)) ** 0.5, rel=1e-3)
+    assert foreseen == pytest.approx(alone * (3 / 2) ** 0.5, rel=1e-3)
+    assert (np.sum(brought, axis=0) / (1 << 24) == answer["visits"].values).all() == (not gone)
 
 
 def test_a_person_at_several_sites_moves_the_sum_by_all_of_it(sites: dict[str, Table]) -> None:

@@ -168,7 +168,7 @@ def test_a_site_that_announces_another_length_is_named_and_the_others_go_on(
     def lying(self: Any, number: int, plan: Any, message: bytes) -> Any:
         if number == 1 and self.begun != plan.session:
             self.begun = plan.session
-            self.channel.send(Frame.LENGTH, changed.to_bytes(8))
+            self.channel.send(Frame.BEGIN, changed.to_bytes(8))
         return plain(self, number, plan, message)
 
     monkeypatch.setattr(site._Wire, "exchange", lying)
@@ -180,11 +180,16 @@ def test_a_site_that_announces_another_length_is_named_and_the_others_go_on(
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        ((Frame.LENGTH, bytes(8)), "out of range"),
-        ((Frame.LENGTH, b"\xff" * 8), "out of range"),
-        ((Frame.LENGTH, b"\x01"), "out of range"),
-        ((Frame.LENGTH, bytes(9)), "too long"),
-        ((Frame.LENGTH, (1).to_bytes(8)), "not due"),
+        ((Frame.BEGIN, bytes(8)), "out of range"),
+        ((Frame.BEGIN, b"\xff" * 8), "out of range"),
+        ((Frame.BEGIN, b"\x01"), "out of range"),
+        ((Frame.BEGIN, bytes(1025)), "too long"),
+        ((Frame.BEGIN, (1).to_bytes(8)), "not in its form"),
+        ((Frame.BEGIN, (1).to_bytes(8) + b"laplace 10/2"), "not in its form"),
+        ((Frame.BEGIN, (1).to_bytes(8) + b"laplace 0"), "not in its form"),
+        ((Frame.BEGIN, (1).to_bytes(8) + b"uniform 5"), "not in its form"),
+        ((Frame.BEGIN, (1).to_bytes(8) + b"gaussian " + b"9" * 400), "not in its form"),
+        ((Frame.BEGIN, (1).to_bytes(8) + b"laplace 5"), "not due"),
         ((Frame.SUM, bytes(2 << 20)), "too long"),
         ((Frame.SUM, bytes(99)), "not due"),
         ((Frame.TOTAL, bytes(8)), "not due"),
@@ -520,10 +525,10 @@ def test_whatever_bytes_come_a_frame_is_one_that_is_due_or_refused(home: Path, b
     member = read_membership(home / "federation.toml").sites[0]
     given_: Any = Pieces(body, member.der)
     try:
-        kind, found = Channel(given_, member, 20).receive({Frame.SUM: 9, Frame.LENGTH: 8})
+        kind, found = Channel(given_, member, 20).receive({Frame.SUM: 9, Frame.BEGIN: 8})
     except ProtocolError:
         return
-    assert (kind in {Frame.SUM, Frame.LENGTH}, len(found) <= 9) == (True, True)
+    assert (kind in {Frame.SUM, Frame.BEGIN}, len(found) <= 9) == (True, True)
     back: Any = Pieces(b"", member.der)
     Channel(back, member, 20).send(kind, found)
     assert body.startswith(back.taken)

@@ -22,6 +22,7 @@ from defocus.federated.site import FACTS, asking, question_name
 from defocus.federated.sum_plan import in_words
 from defocus.federated.transport import CONTROL, Channel, Frame, context, decoded, encoded
 from defocus.ledger import Receipt
+from defocus.mechanisms.noise_shares import SpareNoise
 from defocus.privacy.wire import from_wire
 from defocus.release.charge import spendable
 from defocus.tables.aggregates import Aggregate
@@ -32,6 +33,8 @@ __all__ = ["RemoteFederation", "RemoteGroups", "RemoteQuestion", "remote_federat
 
 _LONGEST = 1 << 24
 """So many integers a sum may be over."""
+_BEGIN = 1024
+"""Bytes of what is said when a sum begins."""
 _ANSWER = 64 << 20
 _ANEW = 1.0
 """Seconds in which a site is asked anew, should its connection be lost: strangers may crowd its door."""
@@ -359,19 +362,22 @@ class _Round:
         largest = CONTROL + 512 * len(self._membership.sites)
         while True:
             masked = 0 if plan is None else plan.size
-            allowed = {Frame.CONTROL: _ANSWER, Frame.LENGTH: 8, Frame.SUM: largest + masked}
+            allowed = {Frame.CONTROL: _ANSWER, Frame.BEGIN: _BEGIN, Frame.SUM: largest + masked}
             kind, body = channel.receive(allowed)
             if kind is Frame.CONTROL:
                 self._ended(number, body)
                 return
-            if (kind is Frame.LENGTH) is not (plan is None):
+            if (kind is Frame.BEGIN) is not (plan is None):
                 raise ProtocolError("A message came that is not due.")
             if plan is None:
-                length = int.from_bytes(body)
-                if len(body) != 8 or not 0 < length <= _LONGEST:
+                length = int.from_bytes(body[:8])
+                if len(body) < 8 or not 0 < length <= _LONGEST:
                     raise ProtocolError("It announces a vector of a length that is out of range.")
-                step += 1
-                plan = hub.plan(step, length, seen)
+                known, step = self._membership, step + 1
+                spare = SpareNoise.read(body[8:], known.honest, known.dropouts) if known.dropouts else None
+                if len(body) > 8 and spare is None:
+                    raise ProtocolError("It announces noise that was not agreed on.")
+                plan = hub.plan(step, length, seen, spare)
                 continue
             reply = hub.exchange(number, plan, body)
             if isinstance(reply, bytes):
