@@ -18,7 +18,7 @@ from tests.federated.processes import free_ports
 
 import defocus as dp
 from defocus.errors import DefocusError, InvalidParameterError, ProtocolError, TooFewPartiesError
-from defocus.federated import remote, site
+from defocus.federated import Party, party, remote, site
 from defocus.federated.lockstep import Hub
 from defocus.federated.membership import identity_at, make_identity, read_membership, read_site
 from defocus.federated.site import Site, asking
@@ -315,6 +315,50 @@ def test_what_was_said_for_an_earlier_question_opens_nothing(
     answer = asked(home)
     assert "north took no part to the end, and its rows are not in these numbers" in told(answer)
     assert "another sum" in told(answer)
+
+
+@pytest.mark.parametrize("how", ["sealed", "key", "committed"])
+def test_a_site_that_deals_wrong_shares_is_named_and_the_others_can_be_asked_without_it(
+    home: Path, sites: dict[str, Site], monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Its shares do not open, are those of another key, or not those that it promised: there is no sum."""
+    assert sites
+    share, mask, divided, turn = Party._share, Party._mask, party.divided, threading.Lock()
+
+    def dealing(self: Party, body: memoryview) -> bytes:
+        with turn, monkeypatch.context() as only:  # what is replaced is replaced in all threads
+            if self._number == 4 and how == "sealed":
+                only.setattr(Party, "_sealed_with", lambda *_: bytes(32))
+            elif self._number == 4 and how == "key":
+                only.setattr(party, "divided", lambda _, *more: divided(bytes(32), *more))
+            elif self._number == 4:
+                only.setattr(party, "commitment", lambda *_: bytes(32))
+            return share(self, body)
+
+    def masking(self: Party, body: memoryview) -> bytes:
+        if self._number == 4 and how == "key":
+            raise ProtocolError("It stops, so that its key is opened.")
+        return mask(self, body)
+
+    with monkeypatch.context() as lying:
+        lying.setattr(Party, "_share", dealing)
+        lying.setattr(Party, "_mask", masking)
+        with pytest.raises(TooFewPartiesError) as refused:
+            asked(home)
+    assert "west dealt shares" in refused.value.what
+    assert "arty 4" not in str(refused.value)
+    assert "ask anew: without=['west']" in str(refused.value)
+    again = dp.federation(home / "federation.toml", without=["west"])
+    assert again.sql_query(SQL).preview(epsilon=10).columns[0].name == "n"
+    answer = again.sql(SQL, epsilon=10)
+    assert abs(answer["n"].values[0] - 800) < 20
+    assert "west took no part to the end, and its rows are not in these numbers: the coordinator asks without it" in (
+        told(answer)
+    )
+    with pytest.raises(TooFewPartiesError, match="the coordinator asks without it"):
+        dp.federation(home / "federation.toml", without=["west", "east"]).sql(SQL, epsilon=10)
+    with pytest.raises(InvalidParameterError, match="no site 'wets'"):
+        dp.federation(home / "federation.toml", without=["wets"])
 
 
 class Garbling:

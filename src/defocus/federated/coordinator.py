@@ -34,7 +34,7 @@ class Coordinator:
 
     __slots__ = (
         *("_dealt", "_directory", "_done", "_due", "_factors", "_heard", "_inboxes"),
-        *("_keys", "_plan", "_sent", "_shares", "_signatures", "_survivors", "_total"),
+        *("_keys", "_plan", "_sent", "_shares", "_signatures", "_survivors", "_total", "_wrong"),
     )
 
     def __init__(self, plan: SumPlan) -> None:
@@ -49,6 +49,7 @@ class Coordinator:
         self._inboxes: dict[int, tuple[int, ...]] = {}
         self._survivors: frozenset[int] = frozenset()
         self._shares: dict[tuple[int, int], dict[int, bytes]] = {}
+        self._wrong: dict[int, int] = {}
         self._total = np.zeros(plan.length, plan.word)
         self._factors: dict[tuple[int, ...], list[int]] = {}
         self._done = False
@@ -198,7 +199,8 @@ class Coordinator:
         for dealer, what, share in shown:
             promised = self._dealt[dealer][party][what * KEY : (what + 1) * KEY]
             if commitment(plan.session, dealer, party, share) != promised:
-                continue  # a wrong share of one party, or by its dealer: others are enough, or the sum fails
+                self._wrong[dealer] = self._wrong.get(dealer, 0) + 1  # others are enough, or the sum fails
+                continue
             self._shares.setdefault((dealer, what), {})[party] = share
 
     def _unmask(self) -> None:
@@ -211,7 +213,7 @@ class Coordinator:
                 continue
             private = X25519PrivateKey.from_private_bytes(self._secret(party, PAIR))
             if private.public_key().public_bytes_raw() != self._keys[party][KEY : 2 * KEY]:
-                raise ProtocolError(f"Party {party} shared a key that is not its own, so the sum is lost.")
+                raise ProtocolError(f"Party {party} dealt shares of a key that is not its own.")
             for other in near:
                 theirs = self._keys[other][KEY : 2 * KEY]
                 key = exchanged((party, private), (other, theirs), plan.session, b"pair")
@@ -226,10 +228,12 @@ class Coordinator:
         shares = dict(sorted(self._shares.get((party, what), {}).items())[: self._plan.threshold])
         holders = tuple(shares)
         if len(holders) < self._plan.threshold:
+            if self._wrong.get(party):
+                raise ProtocolError(f"Party {party} dealt shares that are not those that it promised.")
             raise TooFewPartiesError(len(holders), self._plan.threshold)
         if holders not in self._factors:
             self._factors[holders] = coefficients(holders)
         secret = combined(shares, self._factors[holders])
         if secret is None:
-            raise ProtocolError(f"What party {party} shared is no secret, so the sum is lost.")
+            raise ProtocolError(f"Party {party} dealt shares of no secret.")
         return secret

@@ -94,6 +94,8 @@ class Link:
     """The digest of all sums so far: who was told other numbers is in another sum from then on."""
     failed: bool = False
     """Whether this site failed by itself, and not for want of others."""
+    refused: str = ""
+    """Why it went on no more, where that is for what others said, and so tells nothing of its rows."""
     missing: int | None = None
     """How many were gone from the last sum, as enough sites signed."""
 
@@ -117,7 +119,11 @@ class Link:
             if not isinstance(reply, bytes):
                 self.seen, self.missing = after(self.seen, reply), party.missing
                 return reply
-            message = party.receive(reply)
+            try:
+                message = party.receive(reply)
+            except ProtocolError as problem:
+                self.refused = problem.what
+                raise
 
 
 @final

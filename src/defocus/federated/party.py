@@ -167,7 +167,7 @@ class Party:
             try:
                 shares = cipher.decrypt(nonce_of(dealer, number), text, plan.session)
             except InvalidTag:
-                raise ProtocolError(f"What party {dealer} shared with this one does not open.") from None
+                raise ProtocolError(f"Party {dealer} dealt shares that do not open.") from None
             self._inbox[dealer] = tuple(shares[at : at + SHARE] for at in range(0, len(shares), SHARE))
         self._enough(len(self._inbox))
         if self._values is None:

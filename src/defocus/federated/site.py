@@ -258,7 +258,7 @@ class Site:
             answer = asked.release(epsilon=epsilon, delta=delta, purpose=ask["purpose"], who=ask["who"])
             told = {"do": "done", "answer": to_record(answer), "receipt": answer.receipt.to_dict()}
         except DefocusError as problem:
-            told = {"do": "failed", "why": problem.what}
+            told = {"do": "failed", "why": link.refused or problem.what}
         except Exception:  # noqa: BLE001  # rows may have been looked at: not even its kind is told
             told = {"do": "failed", "why": "it could not answer"}
         channel.say(told)

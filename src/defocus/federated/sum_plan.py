@@ -2,8 +2,9 @@
 
 import hashlib
 import math
+import re
 import secrets
-from collections.abc import Collection, Container
+from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, final
@@ -18,7 +19,7 @@ from defocus.federated.masks import PAIR, SELF, TAG
 from defocus.federated.secret_sharing import SHARE
 from defocus.mechanisms.noise_shares import SpareNoise
 
-__all__ = ["SumPlan", "counted_shares", "in_words", "too_few"]
+__all__ = ["SumPlan", "by_name", "counted_shares", "in_words", "too_few"]
 
 _COMPLETE = 100
 """Up to so many parties, each is everybody's neighbour."""
@@ -44,6 +45,16 @@ def too_few(parties: int, dropouts: int, colluding: int) -> bool:
     (True, False)
     """
     return parties - 1 <= 2 * dropouts + colluding
+
+
+def by_name(said: str, names: Sequence[str]) -> str:
+    """What was said of parties by their numbers, with their names.
+
+    >>> by_name("Party 2 dealt shares that do not open.", ["north", "south"])
+    'south dealt shares that do not open.'
+    """
+    called = {str(number): name for number, name in enumerate(names, 1)}
+    return re.sub(r"\b[Pp]arty ([0-9]+)\b", lambda found: called.get(found[1], found[0]), said)
 
 
 def in_words(parties: int, dropouts: int, colluding: int, overlap: int) -> str:
