@@ -21,6 +21,7 @@ from defocus.errors import DefocusError, InvalidParameterError, ProtocolError, T
 from defocus.federated import Party, party, remote, site
 from defocus.federated.lockstep import Hub
 from defocus.federated.membership import identity_at, make_identity, read_membership, read_site
+from defocus.federated.secret_sharing import divided
 from defocus.federated.site import Site, asking
 from defocus.federated.transport import Channel, Frame, context, decoded, encoded
 from defocus.tables import Table
@@ -323,7 +324,7 @@ def test_a_site_that_deals_wrong_shares_is_named_and_the_others_can_be_asked_wit
 ) -> None:
     """Its shares do not open, are those of another key, or not those that it promised: there is no sum."""
     assert sites
-    share, mask, divided, turn = Party._share, Party._mask, party.divided, threading.Lock()
+    share, mask, turn = Party._share, Party._mask, threading.Lock()
 
     def dealing(self: Party, body: memoryview) -> bytes:
         with turn, monkeypatch.context() as only:  # what is replaced is replaced in all threads
