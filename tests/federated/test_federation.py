@@ -110,6 +110,33 @@ def test_more_noise_is_added_for_sites_that_are_not_counted_on(
     assert shared.event == plain.event
 
 
+def test_keys_that_each_site_finds_and_pays_for_apart_are_declared_to_all(sites: dict[str, Table]) -> None:
+    """Over sites no keys are found: each releases its own, and the union of what is released is a list of keys."""
+    found: set[int] = set()
+    for table in sites.values():
+        own = table.bound(rows=4).group_by("code", keys=None).agg(n=dp.count()).release(epsilon=20, delta=1e-6)
+        found |= {int(key) for key in own.to_arrow()["code"].to_pylist()}
+    assert found
+    together = federation(sites).bound(rows=4).group_by("code", keys=sorted(found)).agg(n=dp.count())
+    answer = together.release(epsilon=1e4)
+    assert answer.to_arrow()["code"].to_pylist() == sorted(found)
+    for table in sites.values():
+        assert account(table.ledger.events()).epsilon(1e-6) > 1e4  # both releases, in the ledger of each
+
+
+@pytest.mark.parametrize("sets", [[["ward"], ["code"]], [[], ["ward"], ["ward", "code"]]], ids=["tables", "tree"])
+def test_sets_of_groups_are_weighed_by_the_noise_that_is_left(sites: dict[str, Table], sets: Any) -> None:
+    """How much that is says each sum when it is over: what was planned for more must not scale any number."""
+    ask = {"keys": {"ward": ["A", "B", "C"], "code": list(range(60))}, "sets": sets}
+    found = [
+        federation(sites, dropouts=gone).bound(rows=4).group_by("ward", "code", **ask).agg(n=dp.count())
+        for gone in (0, 1)
+    ]
+    one, two = (each.release(epsilon=1e5)["n"] for each in found)
+    assert one.values.tolist() == pytest.approx(two.values.tolist(), abs=0.1)
+    assert one.errors.tolist() == pytest.approx(two.errors.tolist(), rel=1e-3)
+
+
 @pytest.mark.parametrize("gone", [0, 1])
 def test_noise_for_drop_outs_that_did_not_happen_is_taken_off_and_the_answer_says_so(
     sites: dict[str, Table], monkeypatch: pytest.MonkeyPatch, gone: int

@@ -106,8 +106,14 @@ class Link:
 
     def share(self, mechanism: Laplace | Gaussian) -> NoiseShare:
         """The noise of a sum over all sites."""
-        parties, gone = len(self.hub.parties), self.hub.dropouts
-        return NoiseShare(mechanism, self.honest, parties, self._added, gone, lambda: self.missing)
+        parties, gone, missing = len(self.hub.parties), self.hub.dropouts, list[int | None]()
+
+        def added(vector: NDArray[np.int64], spare: SpareNoise | None) -> NDArray[np.int64]:
+            total = self._added(vector, spare)
+            missing[:] = [self.missing]
+            return total
+
+        return NoiseShare(mechanism, self.honest, parties, added, gone, lambda: missing[0] if missing else None)
 
     def _added(self, vector: NDArray[np.int64], spare: SpareNoise | None) -> NDArray[np.int64]:
         self.steps += 1
