@@ -137,6 +137,26 @@ def test_sets_of_groups_are_weighed_by_the_noise_that_is_left(sites: dict[str, T
     assert one.errors.tolist() == pytest.approx(two.errors.tolist(), rel=1e-3)
 
 
+@pytest.mark.parametrize("delta", [None, 1e-6])
+def test_whatever_is_asked_allowing_for_drop_outs_changes_no_number_and_no_error(
+    sites: dict[str, Table], delta: float | None
+) -> None:
+    ask = {
+        "n": dp.count(),
+        "s": dp.sum("stay"),
+        "m": dp.mean("stay"),
+        "v": dp.variance("stay"),
+        "p": dp.count_units(),
+        "r": dp.ratio("stay", "code"),
+        "c": dp.covariance("stay", "code"),
+    }
+    found = [federation(sites, dropouts=gone).bound(rows=60).group_by("ward").agg(**ask) for gone in (0, 1)]
+    one, two = (each.release(epsilon=1e6, delta=delta) for each in found)
+    for name in ask:
+        assert one[name].values.tolist() == pytest.approx(two[name].values.tolist(), rel=1e-2, abs=0.5)
+        assert one[name].errors.tolist() == pytest.approx(two[name].errors.tolist(), rel=1e-2)
+
+
 @pytest.mark.parametrize("gone", [0, 1])
 def test_noise_for_drop_outs_that_did_not_happen_is_taken_off_and_the_answer_says_so(
     sites: dict[str, Table], monkeypatch: pytest.MonkeyPatch, gone: int
