@@ -222,3 +222,12 @@ def test_noise_for_drop_outs_is_the_same_wherever_it_is_drawn_and_new_for_each_p
         assert SpareNoise.read(spare.to_bytes(), 3, 2) == spare
     fine = SpareNoise("laplace", Fraction(10, 3), 3, 2)
     assert SpareNoise.read(fine.to_bytes(), 3, 2) == fine
+
+
+@pytest.mark.slow
+def test_with_few_neighbours_among_many_parties_the_same_is_taken_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SpareNoise, "part", lambda self, part, seed, size: np.full(size, 1000**part, np.int64))  # noqa: ARG005
+    plan, identities = with_spare(110, 3, 0, length=1)
+    assert plan.degree < 109
+    silent = {3: Kind.MASKED, 77: Kind.SHARES, 80: Kind.REVEALED}
+    assert summed(plan, identities, silent).sum().tolist() == [108 * (1000 + 1000**2)]
