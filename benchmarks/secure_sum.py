@@ -8,17 +8,20 @@ to with one table's noise.
 """
 
 import json
+import secrets
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from defocus.federated import Coordinator, Identity, Party, SumPlan
 from defocus.federated.sum_plan import counted_shares
 from defocus.mechanisms import Laplace
-from defocus.mechanisms.noise_shares import NoiseShare
+from defocus.mechanisms.noise_shares import NoiseShare, SpareNoise
 
 HERE = Path(__file__).parent
 
@@ -69,12 +72,25 @@ def main(parties: int = 100, entries: int = 1_000_000, python: str = ".bench/flo
 def errors(entries: int = 40_000) -> None:
     """Standard deviations relative to one table's, of Laplace noise of scale 1000, when nobody drops out."""
     one = Laplace(scale=1000)
-    for sites, dropouts in ((5, 0), (5, 1), (11, 0), (20, 0)):
-        share = NoiseShare(one, counted_shares(sites, dropouts, 0), sites)
-        own = [share.sample(np.zeros(entries, np.int64)) for _ in range(sites)]
-        seen, least = np.sum(own, axis=0), np.sum(own[: share.honest], axis=0)
+    for sites, dropouts, gone in ((5, 0, 0), (5, 1, 0), (5, 1, 1), (11, 0, 0), (20, 0, 0), (50, 5, 0), (50, 5, 5)):
+        honest = counted_shares(sites, dropouts, 0)
+        share = NoiseShare(one, honest, sites, with_spare(gone), dropouts, lambda gone=gone: gone)
+        own = [share.sample(np.zeros(entries, np.int64)) for _ in range(sites - gone)]
+        seen, least = np.sum(own, axis=0), np.sum(own[1:], axis=0)
         told = (share.variance**0.5, seen.std(), least.std())
-        print(sites, dropouts, *(f"{float(each) / one.variance**0.5:.3f}" for each in told))
+        print(sites, dropouts, gone, *(f"{float(each) / one.variance**0.5:.3f}" for each in told))
+
+
+def with_spare(gone: int) -> Callable[[NDArray[np.int64], SpareNoise | None], NDArray[np.int64]]:
+    """What of one party stays in a sum from which so many are gone."""
+
+    def kept(own: NDArray[np.int64], spare: SpareNoise | None) -> NDArray[np.int64]:
+        for part in range(1, 1 + gone):
+            assert spare is not None
+            own = own + spare.part(part, secrets.token_bytes(32), len(own))
+        return own
+
+    return kept
 
 
 given = sys.argv[1:]

@@ -59,6 +59,9 @@ def test_sites_are_previewed_asked_and_tell_their_budgets(defocus: Callable[...,
     assert "epsilon 30" in left["north"]
     ran = defocus("history", "-d", "north.ledger")
     assert "beds" in ran.out
+    for words in (["preview"], ["ask"]):
+        refused = defocus("federation", *words, SQL, "--epsilon", 1, "--without", "east")
+        assert (refused.code, "east: the coordinator asks without it" in refused.err) == (1, True)
     refused = defocus("federation", "ask", SQL, "--epsilon", 40)
     assert refused.code == 1
     assert "Its budget does not cover this." in " ".join(refused.err.split())

@@ -93,6 +93,12 @@ class Sites:
         place = self.home / f"{name}.sent"
         return [json.loads(line) for line in place.read_text().splitlines()] if place.exists() else []
 
+    def spare(self, name: str, missing: int, dropouts: int) -> int:
+        """What a site added last for so many that are missing; if any are, that stays in the sum."""
+        place = self.home / f"{name}.spare"
+        drawn = [int(line) for line in place.read_text().splitlines()] if place.exists() else []
+        return sum(drawn[len(drawn) - dropouts :][:missing])
+
     def close(self) -> None:
         """End all of them."""
         os.killpg(self._maker.pid, signal.SIGKILL)  # all that it forked, also those that nobody heard of
@@ -133,7 +139,7 @@ def sites_in(home: Path, names: Sequence[str]) -> Iterator[Sites]:
 
 def _serve(config: str, dies: str) -> None:
     """What a site does; ``dies`` is a point, such as ``sum3+``."""
-    from defocus.federated import lockstep, serve_site  # noqa: PLC0415
+    from defocus.federated import SumPlan, lockstep, serve_site  # noqa: PLC0415
     from defocus.federated.transport import Channel, Frame  # noqa: PLC0415
     from defocus.ledger import Ledger  # noqa: PLC0415
     from defocus.mechanisms.noise_shares import NoiseShare  # noqa: PLC0415
@@ -166,11 +172,11 @@ def _serve(config: str, dies: str) -> None:
         exact.append([int(one) for one in np.ravel(value)])
         return sample(self, value, bits)
 
-    def adding(self: Any, vector: Any) -> Any:
+    def adding(self: Any, vector: Any, spare: Any) -> Any:
         said = {"exact": exact.pop(), "noisy": vector.tolist(), "honest": self.honest}
         with Path(config).with_suffix(".sent").open("a") as file:
             file.write(json.dumps(said) + "\n")
-        return added(self, vector)
+        return added(self, vector, spare)
 
     for owner, name, replaced in (
         (Channel, "send", sending),
@@ -178,9 +184,22 @@ def _serve(config: str, dies: str) -> None:
         (Ledger, "charge", charging),
         (NoiseShare, "sample", sampling),
         (lockstep.Link, "_added", adding),
+        (SumPlan, "spare_noise", _noting(config, SumPlan.spare_noise)),
     ):
         setattr(owner, name, replaced)
     serve_site(config)
+
+
+def _noting(config: str, drawn: Callable[..., Any]) -> Callable[..., Any]:
+    """Write down what a site adds for those who may be gone."""
+
+    def drawing(*given: Any) -> Any:
+        noise = drawn(*given)
+        with Path(config).with_suffix(".spare").open("a") as file:
+            file.write(f"{noise.view(np.int64)[0]}\n")
+        return noise
+
+    return drawing
 
 
 def _ask(config: str, sql: str, epsilon: float, dies: int) -> None:

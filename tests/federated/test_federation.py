@@ -12,6 +12,7 @@ import pytest
 import defocus as dp
 from defocus.errors import InvalidParameterError, LedgerUnavailableError, TooFewPartiesError
 from defocus.federated import Coordinator, federation
+from defocus.federated.lockstep import Link
 from defocus.mechanisms import Gaussian, Laplace
 from defocus.mechanisms.noise_shares import NoiseShare
 from defocus.privacy import account
@@ -103,9 +104,82 @@ def test_more_noise_is_added_for_sites_that_are_not_counted_on(
     ask = {"epsilon": 1}
     plain = sites["site 0"].sql_query(SQL).preview(**ask)
     shared = federation(sites, dropouts=dropouts, colluding=colluding).sql_query(SQL).preview(**ask)
-    factor = (4 / (4 - dropouts - max(1, colluding))) ** 0.5
+    stay = 4 - dropouts  # of a share of each of these, all but those that others may know make up the noise
+    factor = (stay / (stay - max(1, colluding))) ** 0.5
     assert shared.columns[0].error == pytest.approx(plain.columns[0].error * factor, rel=0.01)
     assert shared.event == plain.event
+
+
+def test_keys_that_each_site_finds_and_pays_for_apart_are_declared_to_all(sites: dict[str, Table]) -> None:
+    """Over sites no keys are found: each releases its own, and the union of what is released is a list of keys."""
+    found: set[int] = set()
+    for table in sites.values():
+        own = table.bound(rows=4).group_by("code", keys=None).agg(n=dp.count()).release(epsilon=20, delta=1e-6)
+        found |= {int(key) for key in own.to_arrow()["code"].to_pylist()}
+    assert found
+    together = federation(sites).bound(rows=4).group_by("code", keys=sorted(found)).agg(n=dp.count())
+    answer = together.release(epsilon=1e4)
+    assert answer.to_arrow()["code"].to_pylist() == sorted(found)
+    for table in sites.values():
+        assert account(table.ledger.events()).epsilon(1e-6) > 1e4  # both releases, in the ledger of each
+
+
+@pytest.mark.parametrize("sets", [[["ward"], ["code"]], [[], ["ward"], ["ward", "code"]]], ids=["tables", "tree"])
+def test_sets_of_groups_are_weighed_by_the_noise_that_is_left(sites: dict[str, Table], sets: Any) -> None:
+    """How much that is says each sum when it is over: what was planned for more must not scale any number."""
+    ask = {"keys": {"ward": ["A", "B", "C"], "code": list(range(60))}, "sets": sets}
+    found = [
+        federation(sites, dropouts=gone).bound(rows=4).group_by("ward", "code", **ask).agg(n=dp.count())
+        for gone in (0, 1)
+    ]
+    one, two = (each.release(epsilon=1e5)["n"] for each in found)
+    assert one.values.tolist() == pytest.approx(two.values.tolist(), abs=0.1)
+    assert one.errors.tolist() == pytest.approx(two.errors.tolist(), rel=1e-3)
+
+
+@pytest.mark.parametrize("delta", [None, 1e-6])
+def test_whatever_is_asked_allowing_for_drop_outs_changes_no_number_and_no_error(
+    sites: dict[str, Table], delta: float | None
+) -> None:
+    ask = {
+        "n": dp.count(),
+        "s": dp.sum("stay"),
+        "m": dp.mean("stay"),
+        "v": dp.variance("stay"),
+        "p": dp.count_units(),
+        "r": dp.ratio("stay", "code"),
+        "c": dp.covariance("stay", "code"),
+    }
+    found = [federation(sites, dropouts=gone).bound(rows=60).group_by("ward").agg(**ask) for gone in (0, 1)]
+    one, two = (each.release(epsilon=1e6, delta=delta) for each in found)
+    for name in ask:
+        assert one[name].values.tolist() == pytest.approx(two[name].values.tolist(), rel=1e-2, abs=0.5)
+        assert one[name].errors.tolist() == pytest.approx(two[name].errors.tolist(), rel=1e-2)
+
+
+@pytest.mark.parametrize("gone", [0, 1])
+def test_noise_for_drop_outs_that_did_not_happen_is_taken_off_and_the_answer_says_so(
+    sites: dict[str, Table], monkeypatch: pytest.MonkeyPatch, gone: int
+) -> None:
+    """Its errors are those of the noise that is there, and its numbers the exact ones with it, integer by integer."""
+    brought: list[np.ndarray] = []
+    plain = Link._added
+
+    def noted(self: Link, vector: Any, spare: Any) -> Any:
+        brought.append(vector)
+        return plain(self, vector, spare)
+
+    monkeypatch.setattr(Link, "_added", noted)
+    if gone:
+        sites["site 0"].close()
+    together = federation(sites, dropouts=1).bound(rows=1)
+    ask = "SELECT COUNT(*) AS visits FROM visits"
+    alone = sites["site 1"].bound(rows=1).sql_query(ask).preview(epsilon=1).columns[0].error
+    foreseen = together.sql_query(ask).preview(epsilon=1).columns[0].error
+    answer = together.sql(ask, epsilon=1)
+    assert answer["visits"].errors[0] == pytest.approx(alone * ((4 - gone) / (3 - gone)) ** 0.5, rel=1e-3)
+    assert foreseen == pytest.approx(alone * (3 / 2) ** 0.5, rel=1e-3)
+    assert (np.sum(brought, axis=0) / (1 << 24) == answer["visits"].values).all() == (not gone)
 
 
 def test_a_person_at_several_sites_moves_the_sum_by_all_of_it(sites: dict[str, Table]) -> None:

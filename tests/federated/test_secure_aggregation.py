@@ -306,7 +306,7 @@ def test_an_old_directory_under_the_same_name_opens_nothing() -> None:
     fresh = Party(plan, 1, identities[0], [1, 2, 3])
     fresh.begin()
     fresh.receive(said[1])
-    with pytest.raises(ProtocolError, match="What party 2 shared with this one does not open"):
+    with pytest.raises(ProtocolError, match="Party 2 dealt shares that do not open"):
         fresh.receive(inbox[1])
 
 

@@ -18,9 +18,10 @@ from tests.federated.processes import free_ports
 
 import defocus as dp
 from defocus.errors import DefocusError, InvalidParameterError, ProtocolError, TooFewPartiesError
-from defocus.federated import remote, site
+from defocus.federated import Party, party, remote, site
 from defocus.federated.lockstep import Hub
 from defocus.federated.membership import identity_at, make_identity, read_membership, read_site
+from defocus.federated.secret_sharing import divided
 from defocus.federated.site import Site, asking
 from defocus.federated.transport import Channel, Frame, context, decoded, encoded
 from defocus.tables import Table
@@ -168,7 +169,7 @@ def test_a_site_that_announces_another_length_is_named_and_the_others_go_on(
     def lying(self: Any, number: int, plan: Any, message: bytes) -> Any:
         if number == 1 and self.begun != plan.session:
             self.begun = plan.session
-            self.channel.send(Frame.LENGTH, changed.to_bytes(8))
+            self.channel.send(Frame.BEGIN, changed.to_bytes(8))
         return plain(self, number, plan, message)
 
     monkeypatch.setattr(site._Wire, "exchange", lying)
@@ -180,11 +181,16 @@ def test_a_site_that_announces_another_length_is_named_and_the_others_go_on(
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        ((Frame.LENGTH, bytes(8)), "out of range"),
-        ((Frame.LENGTH, b"\xff" * 8), "out of range"),
-        ((Frame.LENGTH, b"\x01"), "out of range"),
-        ((Frame.LENGTH, bytes(9)), "too long"),
-        ((Frame.LENGTH, (1).to_bytes(8)), "not due"),
+        ((Frame.BEGIN, bytes(8)), "out of range"),
+        ((Frame.BEGIN, b"\xff" * 8), "out of range"),
+        ((Frame.BEGIN, b"\x01"), "out of range"),
+        ((Frame.BEGIN, bytes(1025)), "too long"),
+        ((Frame.BEGIN, (1).to_bytes(8)), "not in its form"),
+        ((Frame.BEGIN, (1).to_bytes(8) + b"laplace 10/2"), "not in its form"),
+        ((Frame.BEGIN, (1).to_bytes(8) + b"laplace 0"), "not in its form"),
+        ((Frame.BEGIN, (1).to_bytes(8) + b"uniform 5"), "not in its form"),
+        ((Frame.BEGIN, (1).to_bytes(8) + b"gaussian " + b"9" * 400), "not in its form"),
+        ((Frame.BEGIN, (1).to_bytes(8) + b"laplace 5"), "not due"),
         ((Frame.SUM, bytes(2 << 20)), "too long"),
         ((Frame.SUM, bytes(99)), "not due"),
         ((Frame.TOTAL, bytes(8)), "not due"),
@@ -310,6 +316,50 @@ def test_what_was_said_for_an_earlier_question_opens_nothing(
     answer = asked(home)
     assert "north took no part to the end, and its rows are not in these numbers" in told(answer)
     assert "another sum" in told(answer)
+
+
+@pytest.mark.parametrize("how", ["sealed", "key", "committed"])
+def test_a_site_that_deals_wrong_shares_is_named_and_the_others_can_be_asked_without_it(
+    home: Path, sites: dict[str, Site], monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Its shares do not open, are those of another key, or not those that it promised: there is no sum."""
+    assert sites
+    share, mask, turn = Party._share, Party._mask, threading.Lock()
+
+    def dealing(self: Party, body: memoryview) -> bytes:
+        with turn, monkeypatch.context() as only:  # what is replaced is replaced in all threads
+            if self._number == 4 and how == "sealed":
+                only.setattr(Party, "_sealed_with", lambda *_: bytes(32))
+            elif self._number == 4 and how == "key":
+                only.setattr(party, "divided", lambda _, *more: divided(bytes(32), *more))
+            elif self._number == 4:
+                only.setattr(party, "commitment", lambda *_: bytes(32))
+            return share(self, body)
+
+    def masking(self: Party, body: memoryview) -> bytes:
+        if self._number == 4 and how == "key":
+            raise ProtocolError("It stops, so that its key is opened.")
+        return mask(self, body)
+
+    with monkeypatch.context() as lying:
+        lying.setattr(Party, "_share", dealing)
+        lying.setattr(Party, "_mask", masking)
+        with pytest.raises(TooFewPartiesError) as refused:
+            asked(home)
+    assert "west dealt shares" in refused.value.what
+    assert "arty 4" not in str(refused.value)
+    assert "ask anew: without=['west']" in str(refused.value)
+    again = dp.federation(home / "federation.toml", without=["west"])
+    assert again.sql_query(SQL).preview(epsilon=10).columns[0].name == "n"
+    answer = again.sql(SQL, epsilon=10)
+    assert abs(answer["n"].values[0] - 800) < 20
+    assert "west took no part to the end, and its rows are not in these numbers: the coordinator asks without it" in (
+        told(answer)
+    )
+    with pytest.raises(TooFewPartiesError, match="the coordinator asks without it"):
+        dp.federation(home / "federation.toml", without=["west", "east"]).sql(SQL, epsilon=10)
+    with pytest.raises(InvalidParameterError, match="no site 'wets'"):
+        dp.federation(home / "federation.toml", without=["wets"])
 
 
 class Garbling:
@@ -520,10 +570,10 @@ def test_whatever_bytes_come_a_frame_is_one_that_is_due_or_refused(home: Path, b
     member = read_membership(home / "federation.toml").sites[0]
     given_: Any = Pieces(body, member.der)
     try:
-        kind, found = Channel(given_, member, 20).receive({Frame.SUM: 9, Frame.LENGTH: 8})
+        kind, found = Channel(given_, member, 20).receive({Frame.SUM: 9, Frame.BEGIN: 8})
     except ProtocolError:
         return
-    assert (kind in {Frame.SUM, Frame.LENGTH}, len(found) <= 9) == (True, True)
+    assert (kind in {Frame.SUM, Frame.BEGIN}, len(found) <= 9) == (True, True)
     back: Any = Pieces(b"", member.der)
     Channel(back, member, 20).send(kind, found)
     assert body.startswith(back.taken)

@@ -51,8 +51,8 @@ def test_sums_of_gaussian_shares_are_as_close_to_processed_noise_as_is_charged(h
 
 def test_a_share_of_gaussian_noise_is_rounded_up() -> None:
     share = NoiseShare(Gaussian(sigma=1000), 7)
-    assert 7 * share._sigma**2 >= 1000**2 + 16**2
-    assert float(7 * share._sigma**2) < (1000**2 + 16**2) * (1 + 1e-9)
+    assert 7 * share._sigmas[0] ** 2 >= 1000**2 + 16**2
+    assert float(7 * share._sigmas[0] ** 2) < (1000**2 + 16**2) * (1 + 1e-9)
 
 
 @pytest.mark.statistical
@@ -66,7 +66,7 @@ def test_the_sum_of_shares_has_the_declared_variance_and_no_other(mechanism: Lap
 
 
 def test_what_is_added_up_is_the_vector_with_its_share() -> None:
-    share = NoiseShare(Laplace(scale=Fraction(1, 100)), 3, added=lambda own: own * 10)
+    share = NoiseShare(Laplace(scale=Fraction(1, 100)), 3, added=lambda own, _: own * 10)
     assert share.sample([1, 2, 3], seeded(1)).tolist() == [10, 20, 30]
 
 

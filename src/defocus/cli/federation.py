@@ -70,9 +70,11 @@ def make_federation(sites: list[str], folder: Path, **facts: int) -> None:
     _say(f"written: {file}, for all members, with all certificates")
 
 
-def preview(*, members: Path, key: Path | None, explain: bool, as_json: bool, **asked: Any) -> None:
+def preview(
+    *, members: Path, key: Path | None, without: list[str] | None, explain: bool, as_json: bool, **asked: Any
+) -> None:
     """Print what a question would cost and how exact its answer would be. Free."""
-    question, price = elsewhere(federation(members, key=key), **asked)
+    question, price = elsewhere(federation(members, key=key, without=without or ()), **asked)
     show(question.preview(**price), explain=explain, as_json=as_json)
 
 
@@ -80,6 +82,7 @@ def ask(
     *,
     members: Path,
     key: Path | None,
+    without: list[str] | None,
     purpose: str | None,
     who: str | None,
     out: Path | None,
@@ -93,7 +96,7 @@ def ask(
     """Release one answer, print it, and write it where asked."""
     check_places(out, plot)
     level = float(probability("confidence", confidence, zero=False, one=False))
-    question, price = elsewhere(federation(members, key=key), **asked)
+    question, price = elsewhere(federation(members, key=key, without=without or ()), **asked)
     answer = question.release(**price, purpose=purpose, who=who)
     how = {"as_json": as_json or shape is FormatName.JSON, "as_csv": shape is FormatName.CSV and not as_json}
     deliver(answer, out=out, plot=plot, explain=explain, confidence=level, **how)

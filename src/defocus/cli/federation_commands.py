@@ -21,6 +21,11 @@ Members = Annotated[Path, typer.Option("--federation", "-f", help="The federatio
 FEDERATION = Path("federation.toml")
 Key = Annotated[Path | None, typer.Option(help="The coordinator's key; coordinator.key beside the file by default.")]
 
+Without = Annotated[
+    list[str] | None,
+    typer.Option(help="A site that is not asked, as one that dropped out; may be repeated."),
+]
+
 
 @site.command("init", epilog="Example: defocus site init north")
 def site_init(
@@ -58,7 +63,7 @@ def federation_init(
     work.make_federation(sites, folder, dropouts=dropouts, colluding=colluding, overlap=overlap)
 
 
-def _coordinator(*, members: Members = FEDERATION, key: Key = None) -> None:
+def _coordinator(*, members: Members = FEDERATION, key: Key = None, without: Without = None) -> None:
     """The options of whoever asks."""
 
 

@@ -249,16 +249,19 @@ class ProtocolError(DefocusError):
 class TooFewPartiesError(DefocusError):
     """More parties dropped out than was agreed on, so there is no sum; nothing was learned."""
 
-    def __init__(self, left: int, needed: int, missing: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, left: int, needed: int, missing: Mapping[str, str] | None = None, *, without: Iterable[str] = ()
+    ) -> None:
         named: dict[str, list[str]] = {}
         for name, reason in (missing or {}).items():
             named.setdefault(reason.rstrip("."), []).append(name)
         why = "".join(f" {', '.join(names)}: {reason}." for reason, names in named.items())
-        super().__init__(
-            f"{left} parties answered, but it takes {needed}.{why}",
-            fix=("change the question or its price where a site says so; else " if missing else "")
-            + "begin anew with those who are there, or agree on more drop-outs.",
-        )
+        fix = "begin anew with those who are there, or agree on more drop-outs."
+        if out := list(without):
+            fix = f"decide whom to leave out, and ask anew: without={out!r}. What was charged stays."
+        elif missing:
+            fix = f"change the question or its price where a site says so; else {fix}"
+        super().__init__(f"{left} parties answered, but it takes {needed}.{why}", fix=fix)
 
 
 class ShufflerUnavailableError(DefocusError):

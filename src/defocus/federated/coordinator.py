@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from defocus.errors import ProtocolError, TooFewPartiesError
 from defocus.federated.identity import KEY, verified
-from defocus.federated.masks import PAIR, SEALED, SELF, add_masks, commitment, derived, exchanged, usable
+from defocus.federated.masks import PAIR, SELF, add_masks, commitment, derived, exchanged, usable
 from defocus.federated.messages import Kind, Received, bitmap, numbers, read, rows, table, written
 from defocus.federated.secret_sharing import SHARE, coefficients, combined
 from defocus.federated.sum_plan import SumPlan
@@ -34,7 +34,7 @@ class Coordinator:
 
     __slots__ = (
         *("_dealt", "_directory", "_done", "_due", "_factors", "_heard", "_inboxes"),
-        *("_keys", "_plan", "_sent", "_shares", "_signatures", "_survivors", "_total"),
+        *("_keys", "_plan", "_sent", "_shares", "_signatures", "_survivors", "_total", "_wrong"),
     )
 
     def __init__(self, plan: SumPlan) -> None:
@@ -48,7 +48,8 @@ class Coordinator:
         self._dealt: dict[int, dict[int, bytes]] = {}
         self._inboxes: dict[int, tuple[int, ...]] = {}
         self._survivors: frozenset[int] = frozenset()
-        self._shares: dict[int, dict[int, bytes]] = {}
+        self._shares: dict[tuple[int, int], dict[int, bytes]] = {}
+        self._wrong: dict[int, int] = {}
         self._total = np.zeros(plan.length, plan.word)
         self._factors: dict[tuple[int, ...], list[int]] = {}
         self._done = False
@@ -158,7 +159,7 @@ class Coordinator:
         return found
 
     def _take_shares(self, received: Received) -> None:
-        dealt = dict(rows(received.body, 2 * KEY + SEALED))
+        dealt = dict(rows(received.body, self._plan.secrets * KEY + self._plan.sealed))
         if tuple(dealt) != self._directory[received.sender]:
             raise ProtocolError(f"Party {received.sender} did not share with all of its neighbours.")
         self._dealt[received.sender] = dealt
@@ -168,7 +169,7 @@ class Coordinator:
         for party in sorted(heard):
             near = tuple(each for each in self._directory[party] if each in heard)
             self._inboxes[party] = near
-            sealed = table((each, self._dealt[each][party][2 * KEY :]) for each in near)
+            sealed = table((each, self._dealt[each][party][self._plan.secrets * KEY :]) for each in near)
             found[party] = written(Kind.INBOX, session, sealed)
         return found
 
@@ -183,42 +184,56 @@ class Coordinator:
         self._signatures[received.sender] = received.signature
 
     def _take_revealed(self, received: Received) -> None:
-        party, session = received.sender, self._plan.session
-        shown = dict(rows(received.body, 1 + SHARE))
-        if tuple(shown) != self._inboxes[party]:
-            raise ProtocolError(f"Party {party} did not reveal what it holds.")
-        for dealer, said in shown.items():
-            what = SELF if dealer in self._survivors else PAIR
+        plan, party, over, body = self._plan, received.sender, self._survivors, received.body
+        near = self._inboxes[party]
+        stayed, shown = tuple(each for each in near if each in over), list[tuple[int, int, bytes]]()
+        for what in (None, *plan.opened(over)):  # a mask of each, and then the seeds of those that stayed
+            dealers = near if what is None else stayed
+            said = dict(rows(body[: len(dealers) * (2 + SHARE)], SHARE))
+            body = body[len(dealers) * (2 + SHARE) :]
+            if tuple(said) != dealers:
+                raise ProtocolError(f"Party {party} did not reveal what it holds.")
+            shown += [(n, plan.mask_opened(n, over) if what is None else what, said[n]) for n in dealers]
+        if body:
+            raise ProtocolError("A message has the wrong length.")
+        for dealer, what, share in shown:
             promised = self._dealt[dealer][party][what * KEY : (what + 1) * KEY]
-            if said[0] != what or commitment(session, dealer, party, said[1:]) != promised:
-                continue  # a wrong share of one party, or by its dealer: others are enough, or the sum fails
-            self._shares.setdefault(dealer, {})[party] = said[1:]
+            if commitment(plan.session, dealer, party, share) != promised:
+                self._wrong[dealer] = self._wrong.get(dealer, 0) + 1  # others are enough, or the sum fails
+                continue
+            self._shares.setdefault((dealer, what), {})[party] = share
 
     def _unmask(self) -> None:
         plan, dealers = self._plan, frozenset(self._inboxes)
-        keys = [(derived(self._secret(party), plan.session, b"self"), True) for party in sorted(self._survivors)]
+        over = sorted(self._survivors)
+        keys = [(derived(self._secret(party, SELF), plan.session, b"self"), True) for party in over]
         for party in sorted(dealers - self._survivors):
             near = [each for each in self._inboxes[party] if each in self._survivors]
             if not near:
                 continue
-            private = X25519PrivateKey.from_private_bytes(self._secret(party))
+            private = X25519PrivateKey.from_private_bytes(self._secret(party, PAIR))
             if private.public_key().public_bytes_raw() != self._keys[party][KEY : 2 * KEY]:
-                raise ProtocolError(f"Party {party} shared a key that is not its own, so the sum is lost.")
+                raise ProtocolError(f"Party {party} dealt shares of a key that is not its own.")
             for other in near:
                 theirs = self._keys[other][KEY : 2 * KEY]
                 key = exchanged((party, private), (other, theirs), plan.session, b"pair")
                 keys.append((key, other < party))
         add_masks(self._total, keys)
+        for secret in plan.opened(self._survivors):
+            for party in over:
+                self._total -= plan.spare_noise(secret, self._secret(party, secret))
         self._shares, self._done = {}, True
 
-    def _secret(self, party: int) -> bytes:
-        shares = dict(sorted(self._shares.get(party, {}).items())[: self._plan.threshold])
+    def _secret(self, party: int, what: int) -> bytes:
+        shares = dict(sorted(self._shares.get((party, what), {}).items())[: self._plan.threshold])
         holders = tuple(shares)
         if len(holders) < self._plan.threshold:
+            if self._wrong.get(party):
+                raise ProtocolError(f"Party {party} dealt shares that are not those that it promised.")
             raise TooFewPartiesError(len(holders), self._plan.threshold)
         if holders not in self._factors:
             self._factors[holders] = coefficients(holders)
         secret = combined(shares, self._factors[holders])
         if secret is None:
-            raise ProtocolError(f"What party {party} shared is no secret, so the sum is lost.")
+            raise ProtocolError(f"Party {party} dealt shares of no secret.")
         return secret

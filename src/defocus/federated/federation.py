@@ -28,7 +28,7 @@ from defocus.answers.rules import rules_of
 from defocus.errors import DefocusError, InvalidParameterError, LedgerError, Number, TooFewPartiesError, count, whole
 from defocus.federated.identity import Identity
 from defocus.federated.lockstep import Hub, Link
-from defocus.federated.sum_plan import counted_shares, in_words, too_few
+from defocus.federated.sum_plan import by_name, counted_shares, in_words, too_few
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Event
 from defocus.release.charge import admitted, spendable
@@ -171,7 +171,7 @@ class FederatedQuery:
             try:
                 answers[name] = link.asked.release(epsilon=epsilon, delta=delta, purpose=purpose, who=who)
             except DefocusError as problem:
-                refusals[name] = problem.what
+                refusals[name] = by_name(link.refused or problem.what, list(self.sites))
             except Exception as problem:  # noqa: BLE001  # of a site, whatever it is, no more is told than its kind
                 refusals[name] = type(problem).__name__
             finally:
@@ -257,6 +257,7 @@ def federation(
     colluding: int = 0,
     overlap: int = 1,
     key: str | Path | None = None,
+    without: Sequence[str] = (),
 ) -> Any:
     """Several owners' tables, to be asked as one; see :mod:`defocus.federated.federation` for what is promised.
 
@@ -267,6 +268,8 @@ def federation(
         colluding: how many sites may tell the coordinator what they know. More noise is added for it.
         overlap: at how many sites one person may be known. More noise is added for it.
         key: of the coordinator, for a federation file; ``coordinator.key`` beside it by default.
+        without: which sites of a federation file are not asked, such as one that voided a sum; each is one that dropped
+            out, of those that may.
 
     >>> import defocus as dp
     >>> from defocus import examples
@@ -280,7 +283,9 @@ def federation(
     if isinstance(sites, str | Path):
         from defocus.federated.remote import remote_federation  # noqa: PLC0415 # not needed for sites in one process
 
-        return remote_federation(sites, key)
+        return remote_federation(sites, key, without)
+    if without:
+        raise InvalidParameterError("Tables that are not to be asked were passed.", fix="leave them out of the sites.")
     for name, table in sites.items():
         if not isinstance(table, Table):
             raise InvalidParameterError(

@@ -15,7 +15,7 @@ from defocus.federated.identity import Identity
 from defocus.federated.party import Party
 from defocus.federated.sum_plan import SumPlan
 from defocus.mechanisms import Gaussian, Laplace
-from defocus.mechanisms.noise_shares import NoiseShare
+from defocus.mechanisms.noise_shares import NoiseShare, SpareNoise
 
 __all__ = ["Circle", "Hub", "Link", "after", "sum_plan"]
 
@@ -42,7 +42,11 @@ class Circle(Protocol):
     def survivors(self) -> frozenset[int]:
         """Whose rows are in the last sum, as far as is known here."""
 
-    def plan(self, step: int, length: int, seen: bytes) -> SumPlan:
+    @property
+    def dropouts(self) -> int:
+        """How many may be gone."""
+
+    def plan(self, step: int, length: int, seen: bytes, spare: SpareNoise | None) -> SumPlan:
         """What is agreed on for one sum."""
 
     def exchange(self, number: int, plan: SumPlan, message: bytes) -> bytes | NDArray[np.int64]:
@@ -53,16 +57,20 @@ class Circle(Protocol):
 
 
 def sum_plan(
-    parties: tuple[bytes, ...], dropouts: int, colluding: int, name: bytes, at: tuple[int, int, bytes]
+    parties: tuple[bytes, ...],
+    dropouts: int,
+    colluding: int,
+    name: bytes,
+    at: tuple[int, int, bytes, SpareNoise | None],
 ) -> SumPlan:
-    """The plan of one sum, at a step, of a length, after sums with a digest.
+    """The plan of one sum, at a step, of a length, after sums with a digest, with noise for those who may be gone.
 
     What was seen before is part of its name. A coordinator that tells sites different sums, to make one of them bound
     people less than the noise of the others is for, brings them into different sums, of which none is finished.
     """
-    step, length, seen = at
+    step, length, seen, spare = at
     told = hashlib.sha256(name + step.to_bytes(8) + seen).digest()
-    return SumPlan(parties, length, _BITS, dropouts, colluding, told)
+    return SumPlan(parties, length, _BITS, dropouts, colluding, told, spare)
 
 
 def after(seen: bytes, total: NDArray[np.int64]) -> bytes:
@@ -86,6 +94,10 @@ class Link:
     """The digest of all sums so far: who was told other numbers is in another sum from then on."""
     failed: bool = False
     """Whether this site failed by itself, and not for want of others."""
+    refused: str = ""
+    """Why it went on no more, where that is for what others said, and so tells nothing of its rows."""
+    missing: int | None = None
+    """How many were gone from the last sum, as enough sites signed."""
 
     @property
     def key(self) -> int:
@@ -94,19 +106,30 @@ class Link:
 
     def share(self, mechanism: Laplace | Gaussian) -> NoiseShare:
         """The noise of a sum over all sites."""
-        return NoiseShare(mechanism, self.honest, len(self.hub.parties), self._added)
+        parties, gone, missing = len(self.hub.parties), self.hub.dropouts, list[int | None]()
 
-    def _added(self, vector: NDArray[np.int64]) -> NDArray[np.int64]:
+        def added(vector: NDArray[np.int64], spare: SpareNoise | None) -> NDArray[np.int64]:
+            total = self._added(vector, spare)
+            missing[:] = [self.missing]
+            return total
+
+        return NoiseShare(mechanism, self.honest, parties, added, gone, lambda: missing[0] if missing else None)
+
+    def _added(self, vector: NDArray[np.int64], spare: SpareNoise | None) -> NDArray[np.int64]:
         self.steps += 1
-        plan = self.hub.plan(self.steps, len(vector), self.seen)
+        plan = self.hub.plan(self.steps, len(vector), self.seen, spare)
         party = Party(plan, self.number, self.identity, vector)
         message = party.begin()
         while True:
             reply = self.hub.exchange(self.number, plan, message)
             if not isinstance(reply, bytes):
-                self.seen = after(self.seen, reply)
+                self.seen, self.missing = after(self.seen, reply), party.missing
                 return reply
-            message = party.receive(reply)
+            try:
+                message = party.receive(reply)
+            except ProtocolError as problem:
+                self.refused = problem.what
+                raise
 
 
 @final
@@ -134,9 +157,9 @@ class Hub:
     def _there(self) -> set[int]:
         return set(range(1, len(self.parties) + 1)) - self.left
 
-    def plan(self, step: int, length: int, seen: bytes) -> SumPlan:
+    def plan(self, step: int, length: int, seen: bytes, spare: SpareNoise | None) -> SumPlan:
         """What is agreed on for one sum; see :func:`sum_plan`."""
-        return sum_plan(self.parties, self.dropouts, self.colluding, self.name, (step, length, seen))
+        return sum_plan(self.parties, self.dropouts, self.colluding, self.name, (step, length, seen, spare))
 
     def exchange(self, number: int, plan: SumPlan, message: bytes) -> bytes | NDArray[np.int64]:
         """Hand in a message, and wait for what to do next: another message, or the sum."""

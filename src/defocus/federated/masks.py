@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 
 from defocus.errors import ProtocolError
 from defocus.federated.identity import KEY
-from defocus.federated.secret_sharing import SHARE
 
-__all__ = ["PAIR", "SEALED", "SELF", "add_masks", "commitment", "derived", "exchanged", "nonce_of", "usable"]
+__all__ = ["PAIR", "SELF", "TAG", "add_masks", "commitment", "derived", "exchanged", "nonce_of", "usable"]
 
-SEALED = 2 * SHARE + 16
-"""Bytes of two shares as they travel, with the tag that shows they are whole."""
+TAG = 16
+"""Bytes that show that sealed shares are whole."""
 SELF, PAIR = 0, 1
-"""What a revealed share is of: a party's own mask, or its key for the masks with others."""
+"""What a share is of: a party's own mask, or its key for the masks with others. Seeds of spare noise come after."""
 _CHUNK = 1 << 15
 """Numbers that are masked at a time, so that they stay in the processor's cache."""
 
@@ -44,7 +43,7 @@ def add_masks(vector: NDArray[Any], keys: Sequence[tuple[bytes, bool]]) -> None:
 
 def derived(secret: bytes, session: bytes, what: bytes) -> bytes:
     """A key for one use in one sum."""
-    return HKDF(SHA256(), KEY, salt=session, info=b"defocus.sum/1 " + what).derive(secret)
+    return HKDF(SHA256(), KEY, salt=session, info=b"defocus.sum/2 " + what).derive(secret)
 
 
 def exchanged(mine: tuple[int, X25519PrivateKey], theirs: tuple[int, bytes], session: bytes, what: bytes) -> bytes:

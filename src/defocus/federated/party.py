@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from defocus.errors import InvalidParameterError, ProtocolError, whole
 from defocus.federated.identity import KEY, Identity, verified
-from defocus.federated.masks import PAIR, SEALED, SELF, add_masks, commitment, derived, exchanged, nonce_of
+from defocus.federated.masks import add_masks, commitment, derived, exchanged, nonce_of
 from defocus.federated.messages import SIGNATURE, Kind, heading, known, numbers, read, rows, table
 from defocus.federated.secret_sharing import SHARE, divided
 from defocus.federated.sum_plan import SumPlan
@@ -39,7 +39,7 @@ class Party:
 
     __slots__ = (
         *("_due", "_identity", "_inbox", "_keys", "_number", "_others"),
-        *("_plan", "_sealing", "_seed", "_survivors", "_values"),
+        *("_plan", "_sealing", "_seed", "_spare", "_survivors", "_values"),
     )
 
     def __init__(self, plan: SumPlan, number: int, identity: Identity, values: Any = None) -> None:
@@ -52,7 +52,8 @@ class Party:
         self._sealing, self._keys = X25519PrivateKey.generate(), X25519PrivateKey.generate()
         self._seed = secrets.token_bytes(KEY)
         self._others: dict[int, tuple[bytes, bytes]] = {}
-        self._inbox: dict[int, tuple[bytes, bytes]] = {}
+        self._spare = [secrets.token_bytes(KEY) for _ in range(2, plan.secrets)]
+        self._inbox: dict[int, tuple[bytes, ...]] = {}
         self._survivors = b""
         self._due: Kind | None = None
         if values is not None:
@@ -73,10 +74,11 @@ class Party:
 
         Keep one such state only, and the newest: who goes on from an older one could be made to reveal both masks.
         """
-        own = (self._sealing.private_bytes_raw(), self._keys.private_bytes_raw(), self._seed, self._survivors)
+        keys = (each.private_bytes_raw() for each in (self._sealing, self._keys))
+        own = (*keys, self._seed, self._survivors, *self._spare)
         said = [self._plan.session.hex(), int(self._due or 0), [each.hex() for each in own]]
-        pairs = [[[n, a.hex(), b.hex()] for n, (a, b) in held.items()] for held in (self._others, self._inbox)]
-        return json.dumps([*said, *pairs]).encode()
+        held = [[[n, *(one.hex() for one in each)] for n, each in of.items()] for of in (self._others, self._inbox)]
+        return json.dumps([*said, *held]).encode()
 
     @staticmethod
     def resumed(plan: SumPlan, number: int, identity: Identity, kept: bytes) -> "Party":
@@ -85,18 +87,22 @@ class Party:
         if session != plan.session.hex():
             raise ProtocolError("This party began another sum.")
         party = Party(plan, number, identity)
-        sealing, keys, party._seed, party._survivors = (bytes.fromhex(each) for each in own)
+        sealing, keys, party._seed, party._survivors, *party._spare = (bytes.fromhex(each) for each in own)
         party._sealing, party._keys = (X25519PrivateKey.from_private_bytes(each) for each in (sealing, keys))
         party._due = Kind(due) if due else None
-        party._others, party._inbox = (
-            {n: (bytes.fromhex(a), bytes.fromhex(b)) for n, a, b in held} for held in (others, inbox)
-        )
+        party._others = {n: (bytes.fromhex(a), bytes.fromhex(b)) for n, a, b in others}
+        party._inbox = {n: tuple(map(bytes.fromhex, shares)) for n, *shares in inbox}
         return party
 
     @property
     def due(self) -> Kind | None:
         """What it is to hear next; None before it begins, and after the end."""
         return self._due
+
+    @property
+    def missing(self) -> int | None:
+        """How many parties are not in the sum; None before that is told."""
+        return self._plan.missing(self._named) if self._survivors else None
 
     def __repr__(self) -> str:
         return f"Party({self._number} of {len(self._plan.parties)})"
@@ -132,7 +138,7 @@ class Party:
         return self._identity.signed(heading(kind, self._plan.session, self._number), body)
 
     def _share(self, body: memoryview) -> bytes:
-        """Check the keys of the neighbours, and share both secrets among them."""
+        """Check the keys of the neighbours, and share all secrets among them."""
         plan, number = self._plan, self._number
         for other, sent in rows(body, 2 * KEY + SIGNATURE):
             keys = sent[: 2 * KEY]
@@ -142,30 +148,33 @@ class Party:
         if len({key for keys in self._others.values() for key in keys}) < 2 * len(self._others):
             raise ProtocolError("Two parties sent the same key.")
         self._enough(len(self._others))
-        own = divided(self._seed, self._others, plan.threshold)
-        pair = divided(self._keys.private_bytes_raw(), self._others, plan.threshold)
+        own = (self._seed, self._keys.private_bytes_raw(), *self._spare)  # in the order of SELF, PAIR, and spare noise
+        shared = [divided(secret, self._others, plan.threshold) for secret in own]
         sealed = []
         for other in self._others:
             cipher = ChaCha20Poly1305(self._sealed_with(other))
-            text = cipher.encrypt(nonce_of(number, other), own[other] + pair[other], plan.session)
-            commitments = (commitment(plan.session, number, other, share[other]) for share in (own, pair))
+            text = cipher.encrypt(nonce_of(number, other), b"".join(each[other] for each in shared), plan.session)
+            commitments = (commitment(plan.session, number, other, each[other]) for each in shared)
             sealed.append((other, b"".join(commitments) + text))
         return self._said(Kind.SHARES, table(sealed))
 
     def _mask(self, body: memoryview) -> bytes:
         """Open the shares of others, and hide the vector behind the masks with those who shared."""
         plan, number = self._plan, self._number
-        for dealer, text in rows(body, SEALED):
+        for dealer, text in rows(body, plan.sealed):
             known([dealer], frozenset(self._others))
             cipher = ChaCha20Poly1305(self._sealed_with(dealer))
             try:
                 shares = cipher.decrypt(nonce_of(dealer, number), text, plan.session)
             except InvalidTag:
-                raise ProtocolError(f"What party {dealer} shared with this one does not open.") from None
-            self._inbox[dealer] = shares[:SHARE], shares[SHARE:]
+                raise ProtocolError(f"Party {dealer} dealt shares that do not open.") from None
+            self._inbox[dealer] = tuple(shares[at : at + SHARE] for at in range(0, len(shares), SHARE))
         self._enough(len(self._inbox))
         if self._values is None:
             raise ProtocolError("This party has no vector yet.")
+        for secret, seed in enumerate(self._spare, 2):
+            self._values += plan.spare_noise(secret, seed)
+        self._spare = []
         keys = [(derived(self._seed, plan.session, b"self"), False)]
         for other in self._inbox:
             key = exchanged((number, self._keys), (other, self._others[other][1]), plan.session, b"pair")
@@ -186,7 +195,11 @@ class Party:
         return self._said(Kind.CONFIRMED, self._survivors)
 
     def _reveal(self, body: memoryview) -> bytes:
-        """Reveal one share for each neighbour, once enough parties signed the same set of survivors."""
+        """Reveal what that set of survivors opens, once enough parties signed it.
+
+        Of each neighbour a share of one mask; and of each that stayed, shares of the seeds of its spare noise for more
+        drop-outs than there are.
+        """
         plan, said = self._plan, 0
         for other, signature in rows(body, SIGNATURE):
             known([other], range(1, len(plan.parties) + 1))
@@ -195,13 +208,17 @@ class Party:
             said += 1
         if said < plan.quorum:
             raise ProtocolError(f"{said} parties name the same survivors, but it takes {plan.quorum}.")
-        named = numbers(memoryview(self._survivors), len(plan.parties))
-        shown = []
-        for dealer, shares in self._inbox.items():
-            what = SELF if dealer in named else PAIR
-            shown.append((dealer, bytes([what]) + shares[what]))
+        named, held = self._named, self._inbox
+        shown = table((dealer, shares[plan.mask_opened(dealer, named)]) for dealer, shares in held.items())
+        for secret in plan.opened(named):
+            shown += table((dealer, shares[secret]) for dealer, shares in held.items() if dealer in named)
         self._inbox = {}
-        return self._said(Kind.REVEALED, table(shown))
+        return self._said(Kind.REVEALED, shown)
+
+    @property
+    def _named(self) -> frozenset[int]:
+        """The parties over which the sum is."""
+        return numbers(memoryview(self._survivors), len(self._plan.parties))
 
     def _sealed_with(self, other: int) -> bytes:
         return exchanged((self._number, self._sealing), (other, self._others[other][0]), self._plan.session, b"seal")

@@ -2,12 +2,13 @@
 
 import json
 import math
+import re
 import socket
 import ssl
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self, final
@@ -19,9 +20,10 @@ from defocus.errors import DefocusError, InvalidParameterError, Number, Protocol
 from defocus.federated.lockstep import Hub, after
 from defocus.federated.membership import Member, Membership, identity_at, read_membership
 from defocus.federated.site import FACTS, asking, question_name
-from defocus.federated.sum_plan import in_words
+from defocus.federated.sum_plan import by_name, in_words
 from defocus.federated.transport import CONTROL, Channel, Frame, context, decoded, encoded
 from defocus.ledger import Receipt
+from defocus.mechanisms.noise_shares import SpareNoise
 from defocus.privacy.wire import from_wire
 from defocus.release.charge import spendable
 from defocus.tables.aggregates import Aggregate
@@ -32,6 +34,10 @@ __all__ = ["RemoteFederation", "RemoteGroups", "RemoteQuestion", "remote_federat
 
 _LONGEST = 1 << 24
 """So many integers a sum may be over."""
+_ACCUSED = re.compile("Party ([0-9]{1,5}) dealt shares")
+"""How it is said of whom what he shared in secret is wrong, so that there is no sum."""
+_BEGIN = 1024
+"""Bytes of what is said when a sum begins."""
 _ANSWER = 64 << 20
 _ANEW = 1.0
 """Seconds in which a site is asked anew, should its connection be lost: strangers may crowd its door."""
@@ -40,7 +46,9 @@ _TIMES = (9, 10)
 _STEPS = {"where", "derive", "rename", "part", "bound", "per_person"}
 
 
-def remote_federation(file: str | Path, key: str | Path | None = None) -> "RemoteFederation":
+def remote_federation(
+    file: str | Path, key: str | Path | None = None, without: Sequence[str] = ()
+) -> "RemoteFederation":
     """The federation of a file, asked with the coordinator's key, which lies beside it by default."""
     membership = read_membership(file)
     place = Path(file).parent / "coordinator.key" if key is None else Path(key)
@@ -48,7 +56,13 @@ def remote_federation(file: str | Path, key: str | Path | None = None) -> "Remot
         raise InvalidParameterError(
             "The key does not belong to the coordinator of the federation.", fix="pass key= with its key."
         )
-    return RemoteFederation(membership, place)
+    names = [site.name for site in membership.sites]
+    for name in without:
+        if name not in names:
+            raise InvalidParameterError(
+                f"The federation has no site {name!r:.80} to be left out.", fix=f"choose among {', '.join(names)}."
+            )
+    return RemoteFederation(membership, place, without=frozenset(without))
 
 
 @final
@@ -59,6 +73,7 @@ class RemoteFederation:
     membership: Membership
     key: Path
     steps: tuple[tuple[Any, ...], ...] = ()
+    without: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
         return f"RemoteFederation of {', '.join(site.name for site in self.membership.sites)}"
@@ -104,12 +119,12 @@ class RemoteFederation:
         """
         full = asking(self.membership, "status", {})
         ask = {name: full[name] for name in ("do", "defocus", "federation")}
-        with _Round(self.membership, self.key) as asked:
+        with _Round(self.membership, self.key, frozenset()) as asked:
             asked.offers(ask)
             return asked.statuses()
 
     def _asked(self, question: Mapping[str, Any]) -> "RemoteQuestion":
-        return RemoteQuestion(self.membership, self.key, _sent(question))
+        return RemoteQuestion(self.membership, self.key, _sent(question), self.without)
 
 
 @final
@@ -132,12 +147,13 @@ class RemoteQuestion:
     membership: Membership
     key: Path
     question: Mapping[str, Any]
+    without: frozenset[str] = frozenset()
 
     def preview(self, *, epsilon: Number, delta: Number | None = None) -> Preview:
         """How exact each column would be, and what it would cost each site. Free."""
         price = _price(epsilon, delta)
         ask = asking(self.membership, "preview", self.question, **price)
-        with _Round(self.membership, self.key) as asked:
+        with _Round(self.membership, self.key, self.without) as asked:
             asked.offers(ask)
             offer = asked.agreed()
         seen = offer["preview"]
@@ -161,7 +177,7 @@ class RemoteQuestion:
         """
         price = {**_price(epsilon, delta), "purpose": purpose, "who": who}
         ask = _sent(asking(self.membership, "ask", self.question, **price))
-        with _Round(self.membership, self.key) as asked:
+        with _Round(self.membership, self.key, self.without) as asked:
             asked.offers(ask)
             offer = asked.agreed()
             record, receipt = asked.answer(ask, offer["facts"])
@@ -214,12 +230,14 @@ def _number(said: float | None) -> float:
 class _Round:
     """One question, asked once: connections to all sites, and what became of each."""
 
-    def __init__(self, membership: Membership, key: Path) -> None:
+    def __init__(self, membership: Membership, key: Path, without: Container[str]) -> None:
         self._membership = membership
+        self._names = [site.name for site in membership.sites]
         self._tls = context(key, membership.coordinator, membership.sites, server=False)
         self._channels: dict[int, Channel] = {}
         self._offers: dict[int, dict[str, Any]] = {}
-        self._refusals: dict[int, str] = {}
+        left_out = (number for number, name in enumerate(self._names, 1) if name in without)
+        self._refusals: dict[int, str] = dict.fromkeys(left_out, "the coordinator asks without it")
         self._statuses: dict[int, str] = {}
         self._done: dict[int, tuple[Any, Any]] = {}
         self._hub: Hub | None = None
@@ -258,7 +276,7 @@ class _Round:
                 else:
                     self._refusals[number] = "what it says is no offer"
 
-        self._each(range(1, len(self._membership.sites) + 1), one)
+        self._each([number for number in range(1, len(self._names) + 1) if number not in self._refusals], one)
 
     def _heard(self, number: int, ask: Mapping[str, Any]) -> dict[str, Any]:
         """What a site says to a question. For a moment it is asked anew, should the connection be lost."""
@@ -359,19 +377,22 @@ class _Round:
         largest = CONTROL + 512 * len(self._membership.sites)
         while True:
             masked = 0 if plan is None else plan.size
-            allowed = {Frame.CONTROL: _ANSWER, Frame.LENGTH: 8, Frame.SUM: largest + masked}
+            allowed = {Frame.CONTROL: _ANSWER, Frame.BEGIN: _BEGIN, Frame.SUM: largest + masked}
             kind, body = channel.receive(allowed)
             if kind is Frame.CONTROL:
                 self._ended(number, body)
                 return
-            if (kind is Frame.LENGTH) is not (plan is None):
+            if (kind is Frame.BEGIN) is not (plan is None):
                 raise ProtocolError("A message came that is not due.")
             if plan is None:
-                length = int.from_bytes(body)
-                if len(body) != 8 or not 0 < length <= _LONGEST:
+                length = int.from_bytes(body[:8])
+                if len(body) < 8 or not 0 < length <= _LONGEST:
                     raise ProtocolError("It announces a vector of a length that is out of range.")
-                step += 1
-                plan = hub.plan(step, length, seen)
+                known, step = self._membership, step + 1
+                spare = SpareNoise.read(body[8:], known.honest, known.dropouts) if known.dropouts else None
+                if len(body) > 8 and spare is None:
+                    raise ProtocolError("It announces noise that was not agreed on.")
+                plan = hub.plan(step, length, seen, spare)
                 continue
             reply = hub.exchange(number, plan, body)
             if isinstance(reply, bytes):
@@ -393,13 +414,15 @@ class _Round:
         for number, why in sorted(self._refusals.items()):
             there = self._hub is not None and number in self._hub.survivors
             rows = "its rows are in these numbers" if there else "its rows are not in these numbers"
-            name = self._membership.sites[number - 1].name
-            found.append(Rule(f"{name} took no part to the end, and {rows}: {why}", Effect.TOLD))
+            told = by_name(f"{self._names[number - 1]} took no part to the end, and {rows}: {why}", self._names)
+            found.append(Rule(told, Effect.TOLD))
         return found
 
     def _too_few(self, left: int, needed: int) -> TooFewPartiesError:
-        names = [site.name for site in self._membership.sites]
-        return TooFewPartiesError(left, needed, {names[n - 1]: why for n, why in sorted(self._refusals.items())})
+        said = {self._names[n - 1]: by_name(why, self._names) for n, why in sorted(self._refusals.items())}
+        accused = {int(number) for why in self._refusals.values() for number in _ACCUSED.findall(why)}
+        blamed = [self._names[n - 1] for n in sorted(accused) if 0 < n <= len(self._names)]
+        return TooFewPartiesError(left, needed, said, without=blamed)
 
 
 def _understood(what: str, read: Callable[[], Any]) -> Any:

@@ -20,6 +20,16 @@ Guarantee:
     of one party, C colluders and the k - C others, who reveal one share each, would have to give 2t shares:
     2(t - C) <= k - C. The plan refuses k - 2D <= C, so that this is false.
 
+    *Spare noise.* If the plan has it, each party adds a part of noise for each of D drop-outs, from a seed that it
+    shares among its neighbours as it does the seed of its own mask. With d parties missing, the same message that
+    opens masks opens the seeds of parts k > d of those that stayed, and these parts are taken off as the same
+    integers. Who drops out between signing and revealing takes nothing with it: the others hold the shares. Seeds of
+    parts k <= d, and all of those of who is missing, stay hidden: no honest party shows a share of them, C < t
+    colluders hold too few, and there is one set of survivors, so one d. A coordinator that has one signed with
+    parties of which it has no vector, so that d is too small, is shown seeds, but no sum: honest parties of the set
+    sent vectors with masks between each other and with those, of which it has no keys. So of the honest parties in a
+    sum every share has the parts that :mod:`defocus.mechanisms.noise_shares` counts on.
+
     Beyond 100 parties each has neighbours drawn at random by the name of the sum, as few as leave the same conditions
     broken with a probability below 2**-80: below 2**-40 for a coordinator that tries 2**40 names.
 Assumes:

@@ -33,6 +33,7 @@ from defocus.federated.lockstep import Link, sum_plan
 from defocus.federated.membership import Membership, SiteSettings, identity_at, read_site
 from defocus.federated.sum_plan import SumPlan
 from defocus.federated.transport import CONTROL, Channel, Frame, context, encoded
+from defocus.mechanisms.noise_shares import SpareNoise
 from defocus.privacy.wire import to_wire
 from defocus.release.charge import admitted, spendable
 from defocus.tables import Table
@@ -257,7 +258,7 @@ class Site:
             answer = asked.release(epsilon=epsilon, delta=delta, purpose=ask["purpose"], who=ask["who"])
             told = {"do": "done", "answer": to_record(answer), "receipt": answer.receipt.to_dict()}
         except DefocusError as problem:
-            told = {"do": "failed", "why": problem.what}
+            told = {"do": "failed", "why": link.refused or problem.what}
         except Exception:  # noqa: BLE001  # rows may have been looked at: not even its kind is told
             told = {"do": "failed", "why": "it could not answer"}
         channel.say(told)
@@ -298,16 +299,20 @@ class _Wire:
     def parties(self) -> tuple[bytes, ...]:
         return self.membership.parties
 
-    def plan(self, step: int, length: int, seen: bytes) -> SumPlan:
-        return sum_plan(
-            self.parties, self.membership.dropouts, self.membership.colluding, self.name, (step, length, seen)
-        )
+    @property
+    def dropouts(self) -> int:
+        return self.membership.dropouts
+
+    def plan(self, step: int, length: int, seen: bytes, spare: SpareNoise | None) -> SumPlan:
+        at = step, length, seen, spare
+        return sum_plan(self.parties, self.dropouts, self.membership.colluding, self.name, at)
 
     def exchange(self, number: int, plan: SumPlan, message: bytes) -> bytes | NDArray[np.int64]:  # noqa: ARG002
         assert self.channel is not None  # noqa: S101  # set before anything is computed
         if self.begun != plan.session:
             self.begun = plan.session
-            self.channel.send(Frame.LENGTH, plan.length.to_bytes(8))
+            spare = b"" if plan.spare is None else plan.spare.to_bytes()
+            self.channel.send(Frame.BEGIN, plan.length.to_bytes(8) + spare)
         self.channel.send(Frame.SUM, message)
         limits = {Frame.SUM: CONTROL + 512 * len(self.parties), Frame.TOTAL: 8 * plan.length}
         kind, body = self.channel.receive(limits)

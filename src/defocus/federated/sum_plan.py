@@ -2,7 +2,9 @@
 
 import hashlib
 import math
+import re
 import secrets
+from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, final
@@ -13,8 +15,11 @@ from scipy.special import gammaln
 
 from defocus.errors import InvalidParameterError, count, whole
 from defocus.federated.identity import KEY
+from defocus.federated.masks import PAIR, SELF, TAG
+from defocus.federated.secret_sharing import SHARE
+from defocus.mechanisms.noise_shares import SpareNoise
 
-__all__ = ["SumPlan", "counted_shares", "in_words", "too_few"]
+__all__ = ["SumPlan", "by_name", "counted_shares", "in_words", "too_few"]
 
 _COMPLETE = 100
 """Up to so many parties, each is everybody's neighbour."""
@@ -42,17 +47,28 @@ def too_few(parties: int, dropouts: int, colluding: int) -> bool:
     return parties - 1 <= 2 * dropouts + colluding
 
 
+def by_name(said: str, names: Sequence[str]) -> str:
+    """What was said of parties by their numbers, with their names.
+
+    >>> by_name("Party 2 dealt shares that do not open.", ["north", "south"])
+    'south dealt shares that do not open.'
+    """
+    called = {str(number): name for number, name in enumerate(names, 1)}
+    return re.sub(r"\b[Pp]arty ([0-9]+)\b", lambda found: called.get(found[1], found[0]), said)
+
+
 def in_words(parties: int, dropouts: int, colluding: int, overlap: int) -> str:
     """What an answer says about those who gave it together.
 
-    >>> in_words(5, 1, 0, 1).partition(';')[0]
-    '5 sites answer together, of which 1 may drop out and 0 collude, so that 3 of 5 shares of noise are counted on'
+    >>> in_words(5, 1, 0, 1).partition(';')[0].partition(', and ')[2]
+    'of those that stay all but 1 share of noise is counted on'
     """
     known = "one site only" if overlap == 1 else f"at most {overlap} sites, and is bounded at each"
-    honest = counted_shares(parties, dropouts, colluding)
+    unsure = parties - dropouts - counted_shares(parties, dropouts, colluding)
+    shares = "1 share of noise is" if unsure == 1 else f"{unsure} shares of noise are"
     return (
-        f"{parties} sites answer together, of which {dropouts} may drop out and {colluding} collude, so that {honest}"
-        f" of {parties} shares of noise are counted on; each person is known at {known}"
+        f"{parties} sites answer together, of which {dropouts} may drop out and {colluding} collude, and of those that"
+        f" stay all but {shares} counted on; each person is known at {known}"
     )
 
 
@@ -81,6 +97,7 @@ class SumPlan:
         dropouts: how many parties may fail at any time without voiding the sum.
         colluding: how many may show the coordinator everything they know.
         name: what tells this sum from all others; random by default.
+        spare: noise that each party adds for those who may drop out; what is too much of it is taken off again.
 
     >>> from defocus.federated import Identity
     >>> keys = tuple(Identity.generate().public for _ in range(5))
@@ -95,6 +112,7 @@ class SumPlan:
     dropouts: int = 0
     colluding: int = 0
     name: bytes = field(default_factory=lambda: secrets.token_bytes(KEY))
+    spare: SpareNoise | None = None
 
     def __post_init__(self) -> None:
         number = len(self.parties)
@@ -118,6 +136,14 @@ class SumPlan:
                 " to agree on who is left.",
                 fix="let twice the drop-outs and the colluding parties be less than all others, or add parties.",
             )
+        spare = self.spare
+        counted = counted_shares(number, self.dropouts, self.colluding)
+        if spare is not None and (spare.dropouts != self.dropouts or spare.honest > counted):
+            raise InvalidParameterError(
+                f"Spare noise for {spare.dropouts} drop-outs with {spare.honest} shares that are counted on does not"
+                f" fit {number} parties, of which {self.dropouts} may drop out and {self.colluding} collude.",
+                fix="take NoiseShare.spare of the same parties.",
+            )
         _ = self.degree
 
     @cached_property
@@ -125,7 +151,9 @@ class SumPlan:
         """The digest of everything that was agreed on."""
         facts = (self.length, self.bits, self.dropouts, self.colluding, len(self.parties))
         said = b"".join(fact.to_bytes(8) for fact in facts)
-        return hashlib.sha256(b"defocus.sum/1" + self.name + said + b"".join(self.parties)).digest()
+        if (spare := self.spare) is not None:
+            said += hashlib.sha256(f"{spare.law} {spare.scale} {spare.honest} {spare.dropouts}".encode()).digest()
+        return hashlib.sha256(b"defocus.sum/2" + self.name + said + b"".join(self.parties)).digest()
 
     @property
     def least(self) -> int:
@@ -200,6 +228,34 @@ class SumPlan:
         for place, party in enumerate(self._ring):
             places[party - 1] = place
         return places
+
+    @property
+    def secrets(self) -> int:
+        """How many secrets each party shares: those behind its masks, and the seeds of its spare noise."""
+        return 2 if self.spare is None else 2 + self.spare.dropouts
+
+    @property
+    def sealed(self) -> int:
+        """Bytes of the shares of all secrets as they travel."""
+        return self.secrets * SHARE + TAG
+
+    def missing(self, survivors: Collection[int]) -> int:
+        """How many parties are not among these."""
+        return len(self.parties) - len(survivors)
+
+    def opened(self, survivors: Collection[int]) -> range:
+        """Which secrets of each of these are revealed beside that of a mask: the seeds of noise that is too much."""
+        return range(2 + self.missing(survivors), self.secrets)
+
+    def mask_opened(self, party: int, survivors: Container[int]) -> int:
+        """Which of the two secrets behind a party's masks is revealed; never both are."""
+        return SELF if party in survivors else PAIR
+
+    def spare_noise(self, secret: int, seed: bytes) -> NDArray[Any]:
+        """The noise of a seed that was shared as the secret of this number."""
+        assert self.spare is not None  # noqa: S101  # else there is no such secret
+        noise = self.spare.part(secret - 1, seed, self.length)
+        return noise.view(np.uint64).astype(self.word)
 
     @property
     def word(self) -> type[np.unsignedinteger[Any]]:

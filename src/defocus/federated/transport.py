@@ -30,8 +30,8 @@ class Frame(IntEnum):
 
     CONTROL = 1
     """JSON: a question, an offer, a refusal, an answer."""
-    LENGTH = 2
-    """How many integers the next sum is over, 8 bytes."""
+    BEGIN = 2
+    """How many integers the next sum is over, 8 bytes, and the law and scale of its spare noise, if it has any."""
     SUM = 3
     """A message of a secure sum."""
     TOTAL = 4

@@ -333,13 +333,11 @@ class Layout:
 
     def _on_product(self, cells: _Exact, noises: _Noises, bits: Bits, grid: int) -> tuple[list[_Floats], list[_Floats]]:
         sets, sums = self.sets.sets, self.sums(cells)
+        places = [sets.index(one) for one in workloads.marginals(self._product(), sets).lattice.names() if one in sets]
+        noised = [(how, how.add(sums[place], bits)) for place in places if (how := noises[place]) is not None]
+        # Over several owners, how much noise there is depends on who is gone, and so is known only now.
         workload, strategy = _marginals(self._product(), sets, tuple(_variances(noises, 0, grid)))
-        blocks = []
-        for one in strategy.lattice.names():
-            noise = noises[sets.index(one)] if one in sets else None
-            if noise is not None:
-                blocks.append(noise.add(sums[sets.index(one)], bits) / math.sqrt(noise.variance))
-        together = np.concatenate(blocks)
+        together = np.concatenate([values / math.sqrt(how.variance) for how, values in noised])
         columns = [_by_set(workload, sets, strategy.answers(workload, column)) for column in together.T]
         estimates = [np.stack(parts, axis=1) for parts in zip(*columns, strict=True)]
         return estimates, _by_set(workload, sets, strategy.variances(workload))
