@@ -21,8 +21,9 @@ from sqlglot import exp
 from defocus.engines.schema import Column, Kind, Schema
 from defocus.engines.syntax import bare
 from defocus.errors import InvalidParameterError, Number, WrongKindError
+from defocus.tables.expressions.conditions import confined, ends
 from defocus.tables.expressions.dates import DAYS, MONTHS
-from defocus.tables.expressions.terms import as_kind, literal, moment, negated
+from defocus.tables.expressions.terms import as_kind, literal, moment, negated, number
 
 __all__ = ["clamp", "constants", "domain", "interval", "is_whole", "may_be_null", "number", "part"]
 
@@ -73,16 +74,6 @@ def clamp(node: exp.Expression) -> tuple[exp.Expression, Number, Number] | None:
     return None
 
 
-def number(node: exp.Expression) -> Number | None:
-    """A constant number, or None."""
-    node = bare(node)
-    if isinstance(node, exp.Literal) and not node.is_string:
-        return _value(literal(node).value)
-    if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal) and not node.this.is_string:
-        return _value(negated(node.this).value)
-    return None
-
-
 def interval(node: exp.Expression, schema: Schema) -> _Range | None:
     """The bounds of an expression over columns of the schema, or None where nothing is known.
 
@@ -116,6 +107,10 @@ class _Known:
 
     def is_whole(self, node: exp.Expression) -> bool:
         return is_whole(node, self.schema)
+
+    def where(self, condition: exp.Expression) -> "_Known":
+        """What is known where a condition holds."""
+        return _Known(confined(self.schema, ends(condition, self.schema)))
 
 
 _Find: TypeAlias = _Known
@@ -373,6 +368,16 @@ def _any_of(node: Any, find: _Find) -> _Range | None:
     return _hull([find(option) for option in _results(node)])
 
 
+def _chosen(node: Any, find: _Find) -> _Range | None:
+    """One of several values, each but the last where its condition holds: the hull of their bounds there."""
+    branches = [node] if isinstance(node, exp.If) else node.args["ifs"]
+    if isinstance(node, exp.Case) and node.this is not None:
+        return _any_of(node, find)
+    chosen = [(find.where(branch.this), branch.args["true"]) for branch in branches]
+    chosen.append((find, node.args.get("false" if isinstance(node, exp.If) else "default")))
+    return _hull([known(option) for known, option in chosen if not isinstance(option, exp.Null | None)])
+
+
 def _extreme(node: Any, find: _Find) -> _Range | None:
     """LEAST and GREATEST pass over NULL, so they may come to any of their parts; but constants are never NULL."""
     clamped = clamp(node)
@@ -408,7 +413,8 @@ _RULES: dict[type[exp.Expression], Callable[[Any, _Find], _Range | None]] = {
     exp.Pow: _power,
     exp.Anonymous: _bucket,
     exp.Nullif: _inner,
-    **dict.fromkeys((exp.Case, exp.If, exp.Coalesce), _any_of),
+    **dict.fromkeys((exp.Case, exp.If), _chosen),
+    exp.Coalesce: _any_of,
     exp.Least: _extreme,
     exp.Greatest: _extreme,
 }
@@ -440,10 +446,6 @@ def _tidy(low: Fraction, high: Fraction) -> _Range | None:
         return None
     bottom, top = (int(x) if x.denominator == 1 else float(x) for x in (low, high))
     return bottom, top
-
-
-def _value(value: Any) -> Number | None:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def domain(node: exp.Expression, kind: Kind, schema: Schema) -> tuple[Any, ...] | None:
