@@ -1,8 +1,10 @@
 """What a condition tells about columns holds on every row that it keeps, whatever is in it."""
 
 import math
+from datetime import date, datetime, timedelta
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,6 +25,9 @@ SCHEMA = Schema(
         Column("listed", Kind.INTEGER, values=(1, 5, 9)),
         Column("s", Kind.TEXT),
         Column("truth", Kind.BOOLEAN),
+        Column("day", Kind.DATE),
+        Column("at", Kind.TIMESTAMP),
+        Column("stay", Kind.DATE, date(2020, 1, 1), date(2021, 12, 31)),
     ]
 )
 INF = math.inf
@@ -88,6 +93,34 @@ def test_columns_are_between_what_is_declared_and_what_is_told(
     assert (narrowed.low, narrowed.high) == bounds
 
 
+def moments(*texts: str) -> tuple[datetime, ...]:
+    return tuple(map(datetime.fromisoformat, texts))
+
+
+FIRST, LAST = date(2020, 3, 5), date(2020, 9, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "bounds"),
+    [
+        ("day BETWEEN '2020-03-05' AND DATE '2020-09-01'", "day", (FIRST, LAST)),
+        ("day > '2020-03-04' AND day < CAST('2020-09-02' AS DATE)", "day", (FIRST, LAST)),
+        ("NOT (day < '2020-03-05' OR '2020-09-01' < day)", "day", (FIRST, LAST)),
+        ("day IN ('2020-09-01', '2020-03-05')", "day", (FIRST, LAST)),
+        ("day >= TIMESTAMP '2020-03-05 12:00:00'", "day", (None, None)),
+        ("day >= '2020-03-05' AND day <> '2020-09-01'", "day", (FIRST, None)),
+        ("day > '9999-12-31'", "day", (None, None)),
+        ("at >= '2020-03-05' AND at < '2020-09-01 12:00'", "at", moments("2020-03-05", "2020-09-01 11:59:59.999999")),
+        ("at <= DATE '2020-03-05' AND at > '2020-03-04'", "at", moments("2020-03-04 00:00:00.000001", "2020-03-05")),
+        ("stay > '2020-06-30'", "stay", (date(2020, 7, 1), date(2021, 12, 31))),
+        ("stay > '2022-06-30'", "stay", (date(2020, 1, 1), date(2021, 12, 31))),
+    ],
+)  # fmt: skip
+def test_dates_are_between_what_is_declared_and_what_is_told(text: str, name: str, bounds: Any) -> None:
+    narrowed = confined(SCHEMA, expression(text, SCHEMA).ends)[name]
+    assert (narrowed.low, narrowed.high) == bounds
+
+
 @pytest.mark.parametrize(
     ("text", "bounds"),
     [
@@ -134,3 +167,58 @@ def test_every_row_that_is_kept_lies_between_the_ends(text: str) -> None:
     kept = rows.engine.run(rows.where(text).select([named(column(name), name) for name in ("x", "y")])).to_pydict()
     for name, (low, high) in told.items():
         assert all(low <= value <= high for value in kept[name] if value is not None and not math.isnan(value)), text
+
+
+DATES = [date(2020, 1, 1) + timedelta(days=37 * i) for i in range(24)]
+MOMENTS = [datetime.fromisoformat("2020-12-30 23:59:59") + timedelta(hours=31, seconds=i) * i for i in range(18)]
+DATED = {"u": pa.int64(), "day": pa.date32(), "at": pa.timestamp("us")}
+
+
+@pytest.mark.usefixtures("any_engine")
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(f"DATE_DIFF('{unit}', day, at)" for unit in ("year", "quarter", "month", "week", "day")),
+        *(f"DATE_DIFF('{unit}', at, TIMESTAMP '2021-01-01 00:00:00')" for unit in ("hour", "minute", "second")),
+        "DATE_DIFF('day', '2020-02-28', day)",
+        "DATE_DIFF('day', CAST(at AS DATE), day)",
+        "day - DATE '2020-02-28'",
+        "YEAR(day)",
+        "EXTRACT(year FROM at)",
+    ],
+)
+def test_what_follows_from_the_ends_of_dates_holds_on_every_row(text: str) -> None:
+    rows = rows_of(
+        [{"u": i, "day": day, "at": at} for i, (day, at) in enumerate((d, m) for d in DATES for m in (MOMENTS[::5]))]
+        + [{"u": 0, "day": DATES[0], "at": at} for at in (*MOMENTS, None)],
+        "u",
+        DATED,
+    )
+    kept = rows.where("day BETWEEN '2020-02-03' AND '2021-12-01' AND at < '2021-01-20' AND at >= '2020-12-31'")
+    value = kept.values(text)
+    (found,) = kept.engine.run(kept.select([named(value.sql, "v")])).to_pydict().values()
+    assert value.bounds is not None
+    assert len(found) > 20
+    assert value.bounds[0] <= min(found) <= max(found) <= value.bounds[1]
+    if value.values is not None:
+        assert set(found) <= set(value.values)
+
+
+@pytest.mark.usefixtures("any_engine")
+@pytest.mark.parametrize("unit", ["year", "quarter", "month", "week", "day"])
+@pytest.mark.parametrize(("name", "listed"), [("day", DATES), ("at", MOMENTS)])
+def test_truncated_dates_between_ends_are_listed(unit: str, name: str, listed: list[Any]) -> None:
+    rows = rows_of([{"u": 0, "day": None, "at": None, name: one} for one in listed], "u", DATED)
+    low, high = min(listed), max(listed)
+    value = rows.where(f"{name} BETWEEN '{low}' AND '{high}'").values(f"DATE_TRUNC('{unit}', {name})")
+    (found,) = rows.engine.run(rows.select([named(value.sql, "v")])).to_pydict().values()
+    listed_units: list[Any] = list(value.values or ())
+    assert set(found) <= set(listed_units)
+    assert (min(found), max(found)) == (min(listed_units), max(listed_units))
+    assert len(listed_units) == len(set(listed_units)) <= 1_000
+
+
+def test_truncated_dates_that_are_too_many_are_not_listed() -> None:
+    schema = confined(SCHEMA, expression("day BETWEEN '1990-01-01' AND '2020-01-01'", SCHEMA).ends)
+    assert expression("DATE_TRUNC('day', day)", schema).values is None
+    assert expression("DATE_TRUNC('month', day)", schema).values is not None

@@ -22,6 +22,7 @@ from defocus.engines.schema import Column, Kind, Schema
 from defocus.engines.syntax import bare
 from defocus.errors import InvalidParameterError, Number, WrongKindError
 from defocus.tables.expressions.conditions import confined, ends
+from defocus.tables.expressions.date_ranges import MOST, apart, beginnings, year
 from defocus.tables.expressions.dates import DAYS, MONTHS
 from defocus.tables.expressions.terms import as_kind, literal, moment, negated, number
 
@@ -120,9 +121,13 @@ def _declared(column: Column | None) -> _Range | None:
     """The bounds or the domain that somebody declared; truth values count as 0 and 1."""
     if column is None or column.kind is Kind.BOOLEAN:
         return None if column is None else (0, 1)
-    if column.low is not None and column.high is not None:
-        return column.low, column.high
-    values: list[Any] = list(column.values or ()) if column.kind.numeric else []
+    if not column.kind.numeric:
+        return None
+    low: Any = column.low
+    high: Any = column.high
+    if low is not None and high is not None:
+        return low, high
+    values: list[Any] = list(column.values or ())
     return (min(values), max(values)) if values else None
 
 
@@ -272,7 +277,7 @@ def _arithmetic(node: Any, find: _Find) -> _Range | None:
     """Sums are monotone in each side; products are extreme at corners; a quotient is a product with 1 / b."""
     a, b = find(node.this), find(node.expression)
     if a is None or b is None:
-        return None
+        return apart(node, find.schema) if isinstance(node, exp.Sub) else None
     a0, a1, b0, b1 = (Fraction(x) for x in (*a, *b))
     if isinstance(node, exp.Add):
         return _tidy(a0 + b0, a1 + b1)
@@ -406,6 +411,8 @@ _RULES: dict[type[exp.Expression], Callable[[Any, _Find], _Range | None]] = {
     exp.Sign: _sign,
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv), _arithmetic),
     exp.Mod: _remainder,
+    exp.DateDiff: lambda node, find: apart(node, find.schema),
+    **dict.fromkeys((exp.Year, exp.Extract), lambda node, find: year(node, find.schema)),
     exp.Sqrt: _root,
     exp.Ln: _logarithm,
     exp.Log: _logarithm,
@@ -455,17 +462,27 @@ def domain(node: exp.Expression, kind: Kind, schema: Schema) -> tuple[Any, ...] 
         column = schema.get(node.name)
         if column is not None and column.values is not None:
             return column.values
-    ends = part(node)
+    ends = part(node) or (year(node, schema) if isinstance(node, exp.Year | exp.Extract) else None)
     if ends is not None:
-        return tuple(range(ends[0], ends[1] + 1))
-    if isinstance(node, exp.Monthname | exp.Dayname):
-        return MONTHS if isinstance(node, exp.Monthname) else DAYS
-    if isinstance(node, exp.TimeToStr):
-        return _FORMATS.get(node.args["format"].name)
-    if isinstance(node, exp.Case | exp.If):
-        values = constants(_results(node), kind)
-        return None if values is None else tuple(values)
+        return tuple(range(ends[0], ends[1] + 1)) if ends[1] - ends[0] < MOST else None
+    rule = next((rule for kinds, rule in _DOMAINS if isinstance(node, kinds)), None)
+    if rule is not None:
+        return rule(node, kind, schema)
     return (False, True) if kind is Kind.BOOLEAN else None
+
+
+def _constant_results(node: Any, kind: Kind, _: Schema) -> tuple[Any, ...] | None:
+    values = constants(_results(node), kind)
+    return None if values is None else tuple(values)
+
+
+_DOMAINS: tuple[tuple[Any, Callable[[Any, Kind, Schema], tuple[Any, ...] | None]], ...] = (
+    (exp.Monthname, lambda *_: MONTHS),
+    (exp.Dayname, lambda *_: DAYS),
+    (exp.TimeToStr, lambda node, *_: _FORMATS.get(node.args["format"].name)),
+    ((exp.Case, exp.If), _constant_results),
+    ((exp.TimestampTrunc, exp.DateTrunc), beginnings),
+)
 
 
 def constants(nodes: Sequence[exp.Expression], kind: Kind, *, unique: bool = True) -> list[Any] | None:
