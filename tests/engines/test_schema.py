@@ -70,6 +70,11 @@ def test_nothing_is_no_value_of_a_domain() -> None:
         (Kind.NUMBER, (0, float("inf"))),
         (Kind.NUMBER, (False, True)),
         (Kind.NUMBER, (0, 1, 2)),
+        (Kind.DATE, (date(2021, 1, 1), date(2020, 1, 1))),
+        (Kind.DATE, (0, 1)),
+        (Kind.DATE, (None, date(2020, 1, 1))),
+        (Kind.DATE, (date(2020, 1, 1), NOON)),
+        (Kind.TIMESTAMP, (date(2020, 1, 1), date(2021, 1, 1))),
         (Kind.INTEGER, 5),
         (Kind.TEXT, []),
         (Kind.TEXT, "AB"),
@@ -80,6 +85,12 @@ def test_nothing_is_no_value_of_a_domain() -> None:
 def test_what_is_neither_bounds_nor_a_domain_is_refused(kind: Kind, fact: Any) -> None:
     with pytest.raises(InvalidParameterError, match="To fix"):
         Column("x", kind).declared(fact)
+
+
+def test_dates_and_moments_have_bounds() -> None:
+    day, moment = Column("day", Kind.DATE), Column("at", Kind.TIMESTAMP)
+    assert day.declared((date(2020, 1, 1), date(2021, 1, 1))).high == date(2021, 1, 1)
+    assert moment.declared((NOON, NOON.replace(year=NOON.year + 1))).low == NOON
 
 
 def test_a_schema_knows_its_columns_by_exact_names() -> None:

@@ -87,6 +87,17 @@ def test_rows_of_a_table_of_rows_are_counted_each(tmp_path: Path) -> None:
     assert found.low_[0] < found.high_[0]
 
 
+def test_a_filter_tightens_bounds_and_wider_ones_may_be_given(tmp_path: Path) -> None:
+    frame = pa.table({"age": X[:, 0]})
+    terms: Any = {"unit": dp.rows(), "budget": dp.Budget(5, 1e-5), "ledger": tmp_path / "f.ledger", "name": "f"}
+    with dp.open(frame, **terms) as table:
+        old = table.declare(age=(18, 90)).where("age > 40").examples(["age"])
+        assert old.input_bounds == ([40.0], [90.0])
+        StandardScaler(**PRICE, bounds=(18, 90)).fit(old)
+        with pytest.raises(DefocusError, match="bounds="):
+            StandardScaler(**PRICE, bounds=(18, 80)).fit(old)
+
+
 def test_a_part_is_charged_alone(tmp_path: Path) -> None:
     frame = pa.table({"age": X[:, 0], "day": np.where(ILL, "mon", "tue")})
     terms: Any = {"unit": dp.rows(), "budget": dp.Budget(2, 1e-5), "ledger": tmp_path / "p.ledger", "name": "p"}

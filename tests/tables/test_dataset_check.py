@@ -40,6 +40,7 @@ def test_a_file_that_fits_has_no_problems(home: Path) -> None:
     [
         ('columns.agee.kind = "integer"', "There is no column 'agee'. did you mean 'age'"),
         ("columns.ward.low = 0\ncolumns.ward.high = 1", "has bounds but is of kind text"),
+        ("columns.days.low = 2020-01-01\ncolumns.days.high = 2021-01-01", "has bounds but is of kind number"),
         ("columns.days.values = [1]", "has a domain but is of kind number"),
         ("columns.ward.values = [1]", "values of another kind"),
         ('columns.age.missing = ["x"]', "values of another kind"),

@@ -161,6 +161,11 @@ def test_the_ledger_is_where_the_data_is_whatever_that_is_called(tmp_path: Path,
         ("columns.age.low = 5\ncolumns.age.high = 5", "belong together"),
         ("columns.age.low = 5\ncolumns.age.high = inf", "finite"),
         ('columns.age.kind = "text"\ncolumns.age.low = 1\ncolumns.age.high = 2', "has no bounds"),
+        ('columns.age.kind = "number"\ncolumns.age.low = 2020-01-01\ncolumns.age.high = 2021-01-01', "has no bounds"),
+        ('columns.age.kind = "date"\ncolumns.age.low = 1\ncolumns.age.high = 2', "has no bounds"),
+        ("columns.age.low = 2020-01-01\ncolumns.age.high = 5", "belong together"),
+        ("columns.age.low = 2020-01-01\ncolumns.age.high = 2020-01-01", "belong together"),
+        ("columns.age.low = 2020-01-01T00:00:00Z\ncolumns.age.high = 2021-01-01T00:00:00Z", "belong together"),
         ("columns.age.values = []", "must list values"),
         ("columns.age.values = [1, 1]", "names a value twice"),
         ('columns.age.values = [1, "a"]', "must list values"),
@@ -227,6 +232,15 @@ bounds = st.tuples(numbers, numbers).filter(lambda pair: pair[0] < pair[1])
 facts = st.one_of(
     st.builds(Facts, st.none() | st.sampled_from([Kind.TEXT, Kind.DATE])),
     st.builds(lambda kind, pair: Facts(kind, *pair), st.sampled_from([None, Kind.INTEGER, Kind.NUMBER]), bounds),
+    st.builds(
+        lambda kind, pair: Facts(kind, *sorted(pair)),
+        st.sampled_from([None, Kind.DATE]),
+        st.lists(st.dates(), min_size=2, max_size=2, unique=True),
+    ),
+    st.builds(
+        lambda pair: Facts(Kind.TIMESTAMP, *sorted(pair)),
+        st.lists(st.datetimes(), min_size=2, max_size=2, unique=True),
+    ),
     st.builds(lambda pair: Facts(pair[0], values=tuple(pair[1]), missing=tuple(pair[1])), domains),
 )
 others = st.builds(OtherTable, st.lists(words, min_size=1, max_size=2, unique=True).map(tuple), st.none() | words)

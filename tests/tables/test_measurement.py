@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -12,6 +13,8 @@ from tests.tables import reference
 from tests.tables.reference import Shape, World
 from tests.tables.worlds import BOUNDS, measuring, one_row, shapes, split_of, worlds
 
+from defocus.tables.lower_bound import Ladder
+from defocus.tables.measurement import Measuring
 from defocus.tables.splits import Argument
 
 EXAMPLES = 7
@@ -97,6 +100,53 @@ def test_people_values_and_histograms_are_those_of_the_reference(
     world: World, at_most: int, edges: tuple[float, ...], buckets: int
 ) -> None:
     agree_on_the_rest(world, at_most, edges, buckets)
+
+
+TWO = [
+    Shape(),
+    Shape((("y", 0, 1, None),), (1,)),
+    Shape((("y", -1, 0, -1),), (2,)),
+    Shape((("y", 0, 1, None), ("y", 1, 2, 2)), (2, 1)),
+]
+
+
+@pytest.mark.usefixtures("any_engine")
+@settings(max_examples=EXAMPLES)
+@given(worlds(units=("u",)))
+@example(World([row | {"y": i % 3} for i, row in enumerate(HEAVY)] + [{**HEAVY[0], "u": 3, "y": None}], "u"))
+def test_cells_of_two_values_are_tallied_and_are_those_of_the_reference(world: World) -> None:
+    alone = replace(world, by=(), keys=(), rows_most=2, groups_most=None, per_group=None)
+    assert measuring(alone).is_tallied([split_of(shape) for shape in TWO])
+    agree_on_cells(alone, TWO)
+
+
+@settings(max_examples=20)
+@given(worlds(units=("u",)), st.sampled_from([(4, 1), (6, 2)]), st.integers(8, 1 << 20))
+def test_tallies_tell_what_adding_up_row_by_row_tells(world: World, bounds: tuple[int, int], person: int) -> None:
+    splits = [split_of(shape) for shape in TWO]
+    measured = measuring(replace(world, by=(), keys=(), rows_most=bounds[0], groups_most=None, per_group=None))
+    ladder = Ladder.of(person, bounds)
+    tallies = measured.tallied(splits)
+    known = replace(measured, tallies=tallies, progress=lambda _: pytest.fail("the rows were read again"))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Measuring, "is_tallied", lambda *_: False)
+        by_row = measured.laddered(splits, splits[1:], ladder)
+    told = known.laddered(splits, splits[1:], ladder)
+    assert [[cells.tolist() for cells in each] for each in told] == [
+        [cells.tolist() for cells in each] for each in by_row
+    ]
+    edges = (1, 2, 3)
+    assert tallies.people(edges).tolist() == measured.contributions(edges).tolist()
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "missing", "name"),
+    [(0, 1, 0.5, "y"), (0.0, 1.0, None, "x"), (0, 2, None, "y"), (2**53, 2**53 + 1, None, "y"), (0, 1, None, "x")],
+)
+def test_other_values_are_added_up_row_by_row(low: float, high: float, missing: float | None, name: str) -> None:
+    splits = [split_of(Shape(((name, low, high, missing),), (1,)))]
+    measured = measuring(World(HEAVY, "u", rows_most=2))
+    assert not measured.is_tallied(splits)
 
 
 @pytest.mark.long

@@ -127,14 +127,16 @@ class Column:
 
     name: str
     kind: Kind
-    low: Number | None = None
-    high: Number | None = None
+    low: Number | date | None = None
+    high: Number | date | None = None
     values: tuple[Value, ...] | None = None
     growth: tuple[int, int] | None = field(default=None, repr=False)
     """How long a derived text can be: so many times the longest of the data in the row, and so many bytes more."""
 
     def declared(self, fact: Any) -> "Column":
         """The column with public bounds, a tuple ``(low, high)``, or a public domain, a list of values."""
+        if isinstance(fact, tuple) and len(fact) == 2 and self.kind in {Kind.DATE, Kind.TIMESTAMP}:
+            return self._between(*fact)
         if isinstance(fact, tuple) and len(fact) == 2 and self.kind.numeric:
             low, high = bounds(self.name, *fact)
             return replace(self, low=low, high=high)
@@ -143,12 +145,23 @@ class Column:
         if isinstance(fact, tuple) and not self.kind.numeric:
             raise WrongKindError(
                 f"Bounds were declared for {self.name!r:.60}, but the column is of kind {self.kind}.",
-                fix=f"give a tuple (low, high) for a column of numbers{retyped(self.name, self.kind)}.",
+                fix=f"give a tuple (low, high) for a column of numbers or dates{retyped(self.name, self.kind)}.",
             )
         raise InvalidParameterError(
             f"What was declared about the {self.kind} column {self.name!r} is not understood.",
-            fix="give a tuple (low, high) for a numeric column, or a list of values for one with a public domain.",
+            fix="give a tuple (low, high) for a numeric column or one of dates, or a list of values for one with a"
+            " public domain.",
         )
+
+    def _between(self, low: Any, high: Any) -> "Column":
+        """The column of dates or moments with its first and last."""
+        ends = self.value(low, "bound"), self.value(high, "bound")
+        if None in ends or ends[0] >= ends[1]:
+            raise InvalidParameterError(
+                f"The bounds of {self.name!r:.60} are {ends[0]!s:.40} and {ends[1]!s:.40}; low must be before high.",
+                fix="declare the first and the last that there can be, without looking at the data.",
+            )
+        return replace(self, low=ends[0], high=ends[1])
 
     def value(self, value: Any, what: str = "value") -> Any:
         """A public value of the column, exactly; text is never read as a number. None stands for a missing one."""

@@ -132,8 +132,8 @@ def _column_problems(column: Column, facts: Facts) -> Iterator[str]:
     if column.kind is Kind.OTHER:
         yield f"{column.name!r:.60} holds values that no question can be about; remove what is declared about it."
         return
-    if facts.low is not None and not kind.numeric:
-        yield f"{column.name!r:.60} has bounds but is of kind {kind}; declare its kind as integer or number."
+    if facts.low is not None and not facts.bounds(kind):
+        yield f"{column.name!r:.60} has bounds but is of kind {kind}; declare its kind as integer, number or date."
     if facts.values and not kind.countable:
         yield f"{column.name!r:.60} has a domain but is of kind {kind}; declare low and high instead."
     listed: list[Any] = [*(facts.values or ()), *facts.missing]

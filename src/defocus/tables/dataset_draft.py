@@ -273,7 +273,7 @@ def _what_to_add(*, untyped: bool) -> list[str]:
     return [
         "# Under the name of a column, say what you know of it without looking at the rows:",
         *([f'#   kind = "text", or {kinds}'] if untyped else []),
-        "#   low = 0, and high = 100: bounds of numbers; values beyond are clipped",
+        "#   low = 0, and high = 100: bounds of numbers; values beyond are clipped; or the first and last date",
         '#   values = ["first", "second"]: all values there can be, if that is public',
     ]
 

@@ -9,6 +9,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar, final
@@ -177,12 +178,18 @@ class Facts:
 
     kind: Kind | None = None
     """What it holds; needed where the source does not say, as in CSV files."""
-    low: Number | None = None
-    high: Number | None = None
+    low: Number | date | None = None
+    high: Number | date | None = None
     values: tuple[Value, ...] | None = None
     """All values that count: the public domain."""
     missing: tuple[Value, ...] = ()
     """Values that stand for a missing one, such as -1 or "unknown"."""
+
+    def bounds(self, kind: Kind) -> bool:
+        """Whether its bounds are those of a kind."""
+        if isinstance(self.low, date):
+            return fits(self.low, kind) and fits(self.high, kind)
+        return kind.numeric
 
 
 @final
@@ -429,14 +436,29 @@ def _facts(section: Section) -> Facts:
     if word is not None and word not in usable:
         section.refuse("kind", f"There is no kind {word!r:.40}", f"choose one of {', '.join(usable)}.")
     kind = None if word is None else Kind(word)
-    low, high = section.number("low"), section.number("high")
-    if (low is None) != (high is None) or (low is not None and high is not None and low >= high):
+    low, high = _end(section, "low"), _end(section, "high")
+    if not _in_order(low, high):
         section.refuse("high" if "high" in section else "low", "low and high belong together", "write low < high.")
-    if low is not None and kind is not None and not kind.numeric:
-        section.refuse("low", f"A {kind} column has no bounds", "remove low and high, or correct kind.")
+    if low is not None and kind is not None and not Facts(low=low, high=high).bounds(kind):
+        section.refuse("low", f"A {kind} column has no bounds of this kind", "remove low and high, or correct kind.")
     if kind is Kind.NUMBER and "values" in section:
         section.refuse("values", "Floats are never quite equal, so they have no domain", "declare low and high.")
     return Facts(kind, low, high, _listed(section, "values", kind) or None, _listed(section, "missing", kind))
+
+
+def _end(section: Section, key: str) -> Number | date | None:
+    """A bound: a number, a date, or a moment without a zone."""
+    given = section.values.get(key)
+    return given if isinstance(given, date) else section.number(key)
+
+
+def _in_order(low: Any, high: Any) -> bool:
+    """Whether both bounds are there, of one kind, and apart; or neither."""
+    if low is None or high is None:
+        return low is high
+    if isinstance(low, date) or isinstance(high, date):
+        return any(fits(low, kind) and fits(high, kind) for kind in (Kind.DATE, Kind.TIMESTAMP)) and low < high
+    return bool(low < high)
 
 
 def _listed(section: Section, key: str, kind: Kind | None) -> tuple[Value, ...]:

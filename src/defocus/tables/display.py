@@ -65,8 +65,9 @@ def _facts(facts: Mapping[str, Sequence[str]]) -> str:
 
 def _declared(column: Column, rows: Rows) -> str:
     said = ["names whom it is about"] if column.name == rows.unit else []
+    ends = {"from": column.low, "to": column.high}
     if column.low is not None or column.high is not None:
-        said.append(f"from {column.low} to {column.high}")
+        said.append(" ".join(f"{word} {end}" for word, end in ends.items() if end is not None))
     if column.values is not None:
         said.append(_some([plain(value) for value in column.values[:_SHOWN]], len(column.values)))
     return "; ".join(said)

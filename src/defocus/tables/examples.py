@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any, final
 
 import numpy as np
@@ -152,7 +153,8 @@ def _ends(chosen: Column) -> tuple[float, float] | None:
     """The declared least and largest value of a column: its bounds, or those of its values."""
     if chosen.kind is Kind.BOOLEAN:
         return 0.0, 1.0
-    if chosen.low is not None and chosen.high is not None:
-        return float(chosen.low), float(chosen.high)
+    low, high = chosen.low, chosen.high
+    if low is not None and high is not None and not isinstance(low, date) and not isinstance(high, date):
+        return float(low), float(high)
     values = [float(value) for value in chosen.values or () if isinstance(value, int | float)]
     return (min(values), max(values)) if chosen.kind.numeric and len(set(values)) > 1 else None

@@ -35,7 +35,7 @@ from defocus.tables.found_bound import EDGES, FoundBound, best_bound, hidden_row
 from defocus.tables.grouping_sets import GroupingSets, Layout, whole_counts
 from defocus.tables.keys import EVERYTHING, Keys, StoredKeys
 from defocus.tables.lower_bound import Ladder, combined, lower_bound
-from defocus.tables.measurement import Exact, Measuring, Statement
+from defocus.tables.measurement import Exact, Measuring, Statement, Tallies
 from defocus.tables.noise import CellNoise, Noisy
 from defocus.tables.planner import Plan
 from defocus.tables.rows import Rows
@@ -67,6 +67,8 @@ class Run:
     sets: GroupingSets | None = None
     layout: Layout | None = None
     """The groups of all sets; None where the keys are yet to be found."""
+    tallies: Tallies | None = None
+    """What looking for a bound counted of the sums already, where they follow from it."""
 
     def answer(self, keys: Keys | None) -> tuple[Keys, tuple[AnswerColumn, ...], tuple[str, ...]]:
         """The keys, found if they are not given, every column with its noise, and what else was found, in words.
@@ -93,7 +95,7 @@ class Run:
     def _measured(self, keys: Keys, groups: Groups) -> tuple[Keys, tuple[AnswerColumn, ...], tuple[str, ...]]:
         """Every column of known groups."""
         plan, measurements = self.plan, self.plan.arrangement
-        measuring = Measuring(groups, plan.grid, self.chance.of("sums"), self.progress)
+        measuring = Measuring(groups, plan.grid, self.chance.of("sums"), self.progress, self.tallies)
         found = self._ranges(groups)
         bias = (self.bias or Bias()).of_ranges(found, dict(measurements.aggregates))
         ranges = {text: (each.low, each.high) for text, each in found.items()}
@@ -223,8 +225,11 @@ class Run:
 
     def _bounded(self, keys: Keys, noise: CellNoise) -> tuple[Keys, tuple[AnswerColumn, ...], tuple[str, ...]]:
         """The answer with the bound that a noisy histogram of contributions suggests."""
+        splits = self.plan.arrangement.splits
         with published(self.rows, self.by, keys, self.bound) as groups:
-            run, rule = self.settled(keys.number, groups, noise)
+            measuring = Measuring(groups, self.plan.grid, self.chance, self.progress)
+            tallies = measuring.tallied(splits) if splits and measuring.is_tallied(splits) else None
+            run, rule = replace(self, tallies=tallies).settled(keys.number, groups, noise)
         keys, columns, bounds = run.answer(keys)
         return keys, columns, (rule, *bounds)
 
@@ -233,7 +238,7 @@ class Run:
 
         What lies beyond it is ``held`` by intervals, unless they are the same for all groups.
         """
-        exact = Measuring(groups, self.plan.grid, self.chance, self.progress).contributions(EDGES)
+        exact = Measuring(groups, self.plan.grid, self.chance, self.progress, self.tallies).contributions(EDGES)
         quotients = [aggregate.quotient for _, aggregate in self.plan.arrangement.aggregates]
         person = self.plan.grid * DEFAULT_ROWS
         noisy, scale = noise.add(exact, self.bits), max(1.0, math.sqrt(noise.variance / 2))  # people are whole
@@ -410,7 +415,7 @@ def statements(
     first = first_of_range(keys) if isinstance(keys, Keys) else None
     table = exp.to_table(_KEYS) if by and first is None else None
     sought = _sought(by, among) if keys is None else ()
-    called = {"unit": rows.unit or "row", "g": "group", "b": "bucket", "v0": "value"}
+    called = {"unit": rows.unit or "row", "g": "group", "b": "bucket", "n": "number of rows", "v0": "value"}
     reader = _Reader({**called, **{f"k{i}": name for i, name in enumerate(sought)}})
     return tuple(
         Statement(purpose, rows.engine.written(select), tuple(reader.work(select)))
@@ -430,13 +435,17 @@ def _selects(plan: Plan, groups: Groups, *, find_keys: tuple[str, ...]) -> Itera
         yield "find the keys that enough people have", sought.keys_sql()
     if plan.memberships is not None:
         yield "find in how many groups people are", measuring.contributions_sql(EDGES, groups=True)
-    if plan.contributions is not None:
+    tallied = bool(plan.arrangement.splits) and measuring.is_tallied(plan.arrangement.splits)
+    if tallied:
+        found = "" if plan.contributions is None else "find how many rows people have, and "
+        yield f"{found}sum", measuring.tallies_sql(plan.arrangement.splits)
+    elif plan.contributions is not None:
         yield "find how many rows people have", measuring.contributions_sql(EDGES)
     everybody = measuring.everybody()
     for text, finding in plan.findings.items():
         yield f"find the bounds of {text}", everybody.between_sql(text, [float(edge) for edge in finding.edges])
     ranges = dict.fromkeys(plan.findings, (0.0, 1.0))
-    if plan.arrangement.splits:
+    if plan.arrangement.splits and not tallied:
         yield "sum", measuring.cells_sql([split.found(ranges) for split in plan.arrangement.splits])
     for name, aggregate in plan.arrangement.apart:
         apart = replace(measuring, grid=plan.grid_of(aggregate))

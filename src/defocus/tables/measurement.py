@@ -4,8 +4,9 @@ Every function builds one statement, runs it, and returns an array with one row 
 have zeros. None of it may be shown to anyone.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import TypeAlias, final
 
 import numpy as np
@@ -24,7 +25,7 @@ from defocus.tables.lower_bound import Ladder
 from defocus.tables.splits import Argument, Split
 from defocus.tables.weights import Groups, RowSampler
 
-__all__ = ["Exact", "Measuring", "Statement"]
+__all__ = ["Exact", "Measuring", "Statement", "Tallies"]
 
 
 Exact: TypeAlias = npt.NDArray[np.int64]
@@ -39,6 +40,8 @@ class Measuring:
     grid: int
     chance: RowSampler
     progress: Callable[[float], None] | None = None
+    tallies: "Tallies | None" = None
+    """What was counted of the same rows already."""
 
     def cells(self, splits: Sequence[Split]) -> list[Exact]:
         """The cells of every split, in one pass over the rows."""
@@ -46,6 +49,11 @@ class Measuring:
 
     def laddered(self, splits: Sequence[Split], lower: Sequence[Split], ladder: Ladder | None) -> list[list[Exact]]:
         """The same with each bound of a ladder, for the splits in ``lower``; for the others with the first alone."""
+        if self.is_tallied(splits):
+            tallies = self.tallies
+            if tallies is None or tallies.splits != tuple(splits):
+                tallies = self.tallied(splits)
+            return tallies.cells(self, lower, ladder)
         table = self._run(self.cells_sql(splits, lower, ladder))
         sums = iter([self._column(table, name) for name in table.column_names if name != "g"])
         cells: dict[Split, list[Exact]] = {split: [] for split in splits}
@@ -65,11 +73,8 @@ class Measuring:
         self, splits: Sequence[Split], lower: Sequence[Split] = (), ladder: Ladder | None = None
     ) -> exp.Select:
         """The statement of :meth:`laddered`: values and weights, then values in [0, 1], then the sums of all cells."""
-        values = sorted({value for split in splits for value in split.values}, key=repr)
-        names = {value: f"v{i}" for i, value in enumerate(values)}
-        numbers = {names[value]: value.number(self.groups.rows.values(value.text)) for value in values}
+        numbers, scaled, names = self._values(splits)
         weighted = self.groups.weighted(numbers, self.grid, self.chance, ladder)
-        scaled = [named(value.scaled(column(names[value])), names[value]) for value in values]
         rounds = self._rounds(splits, lower, ladder)
         weights = [f"w{place or ''}" for place in range(len(rounds))]
         rows = exp.select(column("g"), *map(column, weights), *scaled).from_(sub(weighted, "h"), copy=False)
@@ -80,6 +85,44 @@ class Measuring:
                 parts = split.parts(column(weight), [column(names[value]) for value in split.values])
                 sums += [named(_total(part), f"s{weight[1:]}_{i}_{j}") for j, part in enumerate(parts)]
         return self._by_group(sums, rows)
+
+    def is_tallied(self, splits: Sequence[Split]) -> bool:
+        """Whether people are grouped by how many rows they have, and weighed after that: see :class:`Tallies`."""
+        values = {value for split in splits for value in split.values}
+        return self.groups.by_number and all(value.is_two_valued(self.groups.rows) for value in values)
+
+    def tallied(self, splits: Sequence[Split]) -> "Tallies":
+        """The tallies of these splits, in one pass over the rows."""
+        table = self._run(self.tallies_sql(splits))
+        return Tallies(tuple(splits), {name: integers(table[name]).tolist() for name in table.column_names})
+
+    def tallies_sql(self, splits: Sequence[Split]) -> exp.Select:
+        """The statement of :meth:`tallied`: each person's rows and parts of a weight of one, then people alike in n."""
+        numbers, scaled, names = self._values(splits)
+        rows = exp.select(column("unit"), *scaled).from_(sub(self.groups.plain(numbers), "h"), copy=False)
+        parts = {
+            f"s_{i}_{j}": part
+            for i, split in enumerate(splits)
+            for j, part in enumerate(split.parts(whole(1), [column(names[value]) for value in split.values]))
+        }
+        number = exp.Count(this=exp.Star(), big_int=True)
+        own = [named(typed(_total(part), BIGINT), name) for name, part in parts.items()]
+        person = exp.select(named(number, "n"), *own).from_(sub(rows, "q"), copy=False).group_by(column("unit"))
+        sums = [named(_total(column(name)), name) for name in parts]
+        return (
+            exp.select(column("n"), named(number.copy(), "p"), *sums)
+            .from_(sub(person, "c"), copy=False)
+            .group_by(column("n"), copy=False)
+        )
+
+    def _values(
+        self, splits: Sequence[Split]
+    ) -> tuple[dict[str, exp.Expression], list[exp.Expression], dict[Argument, str]]:
+        """The values of some splits as floats, then in [0, 1], and what they are called."""
+        values = sorted({value for split in splits for value in split.values}, key=repr)
+        names = {value: f"v{i}" for i, value in enumerate(values)}
+        numbers = {names[value]: value.number(self.groups.rows.values(value.text)) for value in values}
+        return numbers, [named(value.scaled(column(names[value])), names[value]) for value in values], names
 
     def keys_sql(self) -> exp.Select:
         """Every key with the number of people who have it, where one person has at most as many as the bound says."""
@@ -109,6 +152,8 @@ class Measuring:
 
         With ``groups``, how many are in more groups.
         """
+        if self.tallies is not None and not groups:
+            return self.tallies.people(edges)
         table = self._run(self.contributions_sql(edges, groups=groups))
         people = np.zeros(len(edges), np.int64)
         people[integers(table["b"])] = integers(table["s"])
@@ -261,6 +306,57 @@ def _halved(value: exp.Expression, edges: Sequence[float], first: int, last: int
 def _total(sql: exp.Expression) -> exp.Expression:
     """A sum that is 0 where there is nothing to add."""
     return exp.Coalesce(this=exp.Sum(this=sql), expressions=[exp.Literal.number(0)])
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Tallies:
+    r"""How many people have n rows, and how many of all their rows are in each cell, for every n that there is.
+
+    Of one group, where each row has one cell: its values are two, so it gives that cell its whole weight. What a row
+    weighs follows from n. So this tells the cells for every bound, and how many people have how many rows.
+
+    Guarantee:
+        The cells are those that :meth:`Measuring.cells_sql` adds up row by row, to the last bit: a part of a weight w
+        is :math:`\lfloor w x \rfloor` with x = 0 or 1, and so w times the part of a weight of one. Whatever is in a
+        row, its parts of a weight of one are non-negative integers that add up to one, so that the n rows of a person
+        move all cells together by n weights at most.
+
+    >>> Tallies((Split(),), {"n": [1, 3], "p": [5, 2]}).people((1, 2, 4)).tolist()
+    [5, 0, 2]
+    """
+
+    splits: tuple[Split, ...]
+    columns: Mapping[str, Sequence[int]]
+
+    def people(self, edges: Sequence[int]) -> Exact:
+        """How many people have more rows than one edge and at most the next; the last counts all others."""
+        people = np.zeros(len(edges), np.int64)
+        places = np.minimum(np.searchsorted(edges, np.array(self.columns["n"], np.int64)), len(edges) - 1)
+        np.add.at(people, places, np.array(self.columns["p"], np.int64))
+        return people
+
+    def cells(self, measuring: Measuring, lower: Sequence[Split], ladder: Ladder | None) -> list[list[Exact]]:
+        """The cells of every split with each bound, as :meth:`Measuring.laddered` gives them."""
+        numbers = self.columns["n"]
+        weights = [measuring.groups.weights_of(number, measuring.grid, ladder) for number in numbers]
+        rows = [number * people for number, people in zip(numbers, self.columns["p"], strict=True)]
+
+        def weighed(counts: Sequence[int], place: int) -> int:
+            return sum(weight[place] * count for weight, count in zip(weights, counts, strict=True))
+
+        cells: list[list[Exact]] = []
+        for i, split in enumerate(self.splits):
+            rounds = range(1 if ladder is None or split not in lower else len(ladder.steps))
+            parts = [self.columns[f"s_{i}_{j}"] for j in range(split.cells - 1)]
+            firsts = [row - sum(others) for row, *others in zip(rows, *parts, strict=True)]
+            cells.append([_exact([weighed(counts, place) for counts in (firsts, *parts)])[None, :] for place in rounds])
+        return cells
+
+
+def _exact(sums: Sequence[int]) -> Exact:
+    """Sums as an engine gives them: as integers of 64 bits, or not at all."""
+    return integers(pa.chunked_array([pa.array([Decimal(one) for one in sums], pa.decimal128(38, 0))]))
 
 
 @final

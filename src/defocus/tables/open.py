@@ -71,7 +71,8 @@ def open(  # noqa: A001  # reads as dp.open
             name.
         name: what the data is called in the ledger; the name of the file by default.
         table: which table of a database.
-        columns: public facts: bounds ``(low, high)`` or a list of all values, never looked up in the data.
+        columns: public facts: bounds ``(low, high)`` of numbers or dates, or a list of all values, never looked up in
+            the data.
         types: the kind of columns whose source does not say, such as those of a CSV file, which are text otherwise:
             "boolean", "integer", "number", "text", "date" or "timestamp", as in ``{"age": "integer"}``. People
             whose text is declared an integer count only where it is written as one: "1", and neither "01" nor "1.4".

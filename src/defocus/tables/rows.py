@@ -19,6 +19,7 @@ from defocus.engines.sources import source
 from defocus.engines.syntax import column, named, quoted, rows_of, sub
 from defocus.errors import InvalidParameterError, SourceError, UnsupportedSqlError, WrongKindError, choice
 from defocus.tables.expressions import Expression, expression
+from defocus.tables.expressions.conditions import confined
 
 __all__ = ["Division", "Rows", "join_private", "join_public", "renamed"]
 
@@ -86,7 +87,10 @@ class Rows:
         return untouched and self.relation.find(exp.Where, exp.ReadCSV) is None
 
     def where(self, text: str) -> "Rows":
-        """The rows for which a condition holds; where it is NULL it does not hold."""
+        """The rows for which a condition holds; where it is NULL it does not hold.
+
+        Columns are then known to lie between the ends that it tells, so that an aggregate needs no others.
+        """
         self._after(1)  # before anything is read
         condition = expression(text, self.schema)
         if condition.kind is not Kind.BOOLEAN:
@@ -95,7 +99,8 @@ class Rows:
                 fix='compare it with something: where("age >= 18").',
             )
         kept = self._select(self.schema.names).where(condition.condition, copy=False)
-        return self._then(kept, [condition], [f"only rows where {condition.text}"])
+        then = self._then(kept, [condition], [f"only rows where {condition.text}"])
+        return replace(then, schema=confined(self.schema, condition.ends))
 
     def derive(self, columns: Mapping[str, str | Expression], kept: Sequence[str] | None = None) -> "Rows":
         """More columns, each computed from the same row; only those of them and of the others that are ``kept``."""

@@ -141,6 +141,14 @@ class Argument:
         """Whether distances between the bounds are numbers that can be divided without a second thought."""
         return _LEAST <= self.width <= 1 / _LEAST and max(abs(self.bottom), abs(self.bottom + self.width)) <= 1 / _LEAST
 
+    def is_two_valued(self, rows: Rows) -> bool:
+        """Whether whatever is in a row is 0, 1 or missing once it is scaled: whole numbers between neighbours are."""
+        if self.find or self.low is None or self.high is None:
+            return not self.find
+        ends = (self.low, self.high)
+        neighbours = all(isinstance(end, int) for end in ends) and self.width == 1
+        return neighbours and self.missing in {None, *ends} and rows.values(self.text).kind is Kind.INTEGER
+
     def number(self, value: Expression) -> exp.Expression:
         """The value as a float, or NULL; where only its presence matters, any float will do."""
         if self.low is None or self.high is None:

@@ -222,6 +222,17 @@ class Groups:
         lower = [exp.paren(exp.Sub(this=after, expression=before.copy())) for before, after in pairwise(together)]
         return {_weight(i): share for i, share in enumerate([together[0], *lower])}
 
+    @property
+    def by_number(self) -> bool:
+        """Whether what a row weighs follows from how many rows its person has, and from nothing else."""
+        bounded = self.bound is not None and self.bound.by == "weights" and self.bound.per_group is None
+        return bounded and self._is_one and not self.rows.single
+
+    def weights_of(self, number: int, grid: int, ladder: Ladder | None = None) -> list[int]:
+        """What each row of somebody with so many weighs: what :meth:`weighted` gives it, with each bound."""
+        total = _bound(self.bound).total
+        return [grid * total // max(number, total)] if ladder is None else ladder.weights(number)
+
     def people(self, grid: int, chance: RowSampler) -> exp.Select:
         """One row for each person in each group: ``g`` and the person's weight ``w`` there."""
         if self.bound is None or self.rows.single:

@@ -89,6 +89,10 @@ bound.rows = 3
 kind = "number"
 low = 0
 high = 30
+[columns.seen]
+kind = "date"
+low = 2020-01-01
+high = 2024-12-31
 [columns.{'"a b"'}]
 values = ["x", "y"]
 """

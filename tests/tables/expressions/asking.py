@@ -7,6 +7,8 @@ from typing import Any
 
 import duckdb
 
+from defocus.engines.schema import within
+from defocus.engines.syntax import column, named
 from defocus.tables import Column, Kind, Schema
 from defocus.tables.expressions import expression
 
@@ -36,8 +38,9 @@ def sql(text: str, dialect: str = "duckdb") -> str:
 
 
 def answer(text: str, **row: Any) -> Any:
-    """The value of an expression on a row; columns that are not given are NULL."""
+    """The value of an expression on a row as engines show it; columns that are not given are NULL."""
     cells = ", ".join(f"CAST(? AS {its}) AS {name}" for name, (_, its) in TYPES.items())
-    query = f"SELECT {sql(text)} FROM (SELECT {cells}) AS t"
+    shown = ", ".join(named(within(column(name), kind), name).sql("duckdb") for name, (kind, _) in TYPES.items())
+    query = f"SELECT {sql(text)} FROM (SELECT {shown} FROM (SELECT {cells}) AS r) AS t"
     (value,) = engine().execute(query, [row.get(name) for name in TYPES]).fetchall()[0]
     return value

@@ -1,12 +1,16 @@
 """Which values a key can have, as far as the text and declared facts tell."""
 
-from datetime import date
+from datetime import date, timedelta
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import sqlglot
 from sqlglot import exp
 
+import defocus as dp
+from defocus.errors import NotDeclaredError
 from defocus.tables import Column, Kind, Schema
 from defocus.tables.expressions.ranges import domain
 from defocus.tables.sql.bounds import conjuncts, listed
@@ -80,3 +84,22 @@ def test_some_expressions_show_all_their_values(text: str, kind: Kind, values: l
 def test_a_declared_domain_comes_first() -> None:
     assert domain(tree("(x)"), Kind.TEXT, Schema([Column("x", Kind.TEXT, values=("a", "b"))])) == ("a", "b")
     assert conjuncts(None) == []
+
+
+def test_where_bounds_what_is_averaged_and_lists_the_groups_of_dates(tmp_path: Path) -> None:
+    days = [date(2020, 1, 1) + timedelta(days=i % 200) for i in range(2000)]
+    data = pa.table({"p": range(2000), "age": [i % 120 for i in range(2000)], "day": days})
+    with dp.open(data, unit=dp.user("p"), budget=dp.Budget(10**4), ledger=tmp_path / "w", name="stays") as table:
+        asked = table.bound(rows=1)
+        where = " FROM stays WHERE age >= 18 AND age < 91 AND day BETWEEN '2020-02-10' AND DATE '2020-05-20'"
+        mean = asked.sql("SELECT AVG(age) AS age" + where, epsilon=1000)
+        inside = [date(2020, 2, 10) <= day <= date(2020, 5, 20) for day in days]
+        kept = [i % 120 for i, told in enumerate(inside) if told and 18 <= i % 120 < 91]
+        assert mean["age"].values[0] == pytest.approx(sum(kept) / len(kept), abs=0.5)
+        assert any("clipped to [18, 90]" in str(rule) for rule in mean.rules)
+        stay = asked.sql("SELECT AVG(DATE_DIFF('day', DATE '2020-01-01', day)) AS d" + where, epsilon=1000)
+        assert any("clipped to [40, 140]" in str(rule) for rule in stay.rules)
+        months = asked.sql("SELECT DATE_TRUNC('month', day) AS m, COUNT(*) AS n" + where + " GROUP BY m", epsilon=1)
+        assert months.to_arrow()["m"].to_pylist() == [date(2020, month, 1) for month in (2, 3, 4, 5)]
+        with pytest.raises(NotDeclaredError, match="Nobody declared"):
+            asked.sql("SELECT AVG(age) AS age FROM stays WHERE age < 91 OR day > '2020-01-01'", epsilon=1)

@@ -328,7 +328,10 @@ class Data:
 
 
 def data_of(told: Any, X: Any, y: Any, users: Any) -> Data:
-    """What is fitted to. Of examples of a table, the ledger and what is declared become parameters of ``told``."""
+    """What is fitted to. Of examples of a table, the ledger and what is declared become parameters of ``told``.
+
+    Bounds that are given may be wider than those of the table: a filter makes its own tighter than what is declared.
+    """
     if not isinstance(X, PrivateExamples):
         return Data(lambda: (X, y, users), persons=users is not None)
     said_once(X, ledger=told.ledger, y=y, users=users)
@@ -350,7 +353,7 @@ def data_of(told: Any, X: Any, y: Any, users: Any) -> Data:
         by_default = repr(own) == repr(usual[name])
         if fact is not None and by_default:
             setattr(told, name, fact)
-        elif fact is not None and read(own) != read(fact):
+        elif fact is not None and not _agrees(read(own), read(fact)):
             raise InvalidParameterError(
                 f"{name}= says something else about the columns than the table does.", fix=f"leave {name}= out."
             )
@@ -360,6 +363,14 @@ def data_of(told: Any, X: Any, y: Any, users: Any) -> Data:
                 fix=f"declare it, table.declare(days=(0, 30)), before examples(…); or pass {name}=.",
             )
     return Data(X.read_examples, persons=X.unit.kind == "user", names=X.inputs)
+
+
+def _agrees(own: Any, fact: Any) -> bool:
+    """Whether classes are the same, and bounds hold those of the table."""
+    if isinstance(own, set):
+        return bool(own == fact)
+    low, high = (np.subtract(*pair) for pair in zip(own, fact, strict=True))
+    return bool((low <= 0).all() and (high >= 0).all())
 
 
 def _goes_without(told: Any, name: str, usual: Mapping[str, Any]) -> bool:

@@ -200,7 +200,7 @@ def _range(question: Question, table: Any) -> float | None:
     """The declared range of the column that the first statistic is about."""
     first: Mapping[str, Any] = next(iter(question.said.get("aggregates", {}).values()), {})
     name = str(first.get("column", "")).strip('"')
-    if name not in table.schema or table.schema[name].low is None:
+    if name not in table.schema or table.schema[name].low is None or not table.schema[name].kind.numeric:
         return None
     column = table.schema[name]
     return float(column.high) - float(column.low)

@@ -1,7 +1,10 @@
 """What forms say: a question built from declared columns, and a dataset file filled in field by field."""
 
+import contextlib
 import json
+import re
 from collections.abc import Iterator, Mapping
+from datetime import date, datetime
 from typing import Any
 
 from defocus.engines.schema import Column, Kind, Schema
@@ -172,9 +175,16 @@ def _is_whole(text: str) -> bool:
     return text.lstrip("-").isdecimal() and text.isascii()
 
 
+_DATED = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?)?")
+
+
 def _plain(form: Mapping[str, Any], name: str) -> str:
-    """A number as it was written, if it is one."""
+    """A number or a date as it was written, if it is one."""
     text = text_of(form, name)
+    if _DATED.fullmatch(text):
+        with contextlib.suppress(ValueError):
+            datetime.fromisoformat(text)
+            return text
     try:
         float(text)
     except ValueError:
@@ -211,4 +221,6 @@ def fields_of(dataset: Dataset, schema: Schema | None) -> dict[str, str]:
 
 
 def _shown(number: Any) -> str:
+    if isinstance(number, date):
+        return number.isoformat()
     return "" if number is None else f"{float(number):.12g}"

@@ -202,24 +202,12 @@ def _comparable(raw: Term, column: Term, value: Term) -> bool:
 
 def _compared(way: type[Any], raw: Term, value: Term) -> exp.Expression:
     compared: exp.Expression = way(this=_bare(raw), expression=value.sql.copy())
-    limit: exp.Expression | None = None
-    if way in {exp.GT, exp.GTE}:
-        limit = exp.LTE(this=_bare(raw), expression=_last(raw.kind))
-    elif way in {exp.LT, exp.LTE} and raw.kind is not Kind.NUMBER:
-        limit = exp.GTE(this=_bare(raw), expression=_first(raw.kind))
-    return compared if limit is None else exp.And(this=compared, expression=limit)
+    if way not in {exp.GT, exp.GTE}:
+        return compared
+    largest = exp.Cast(this=exp.Literal.string("Infinity"), to=sql_type(Kind.NUMBER))
+    return exp.And(this=compared, expression=exp.LTE(this=_bare(raw), expression=largest))
 
 
 def _bare(raw: Term) -> exp.Expression:
     assert raw.bare is not None  # noqa: S101 the callers have seen to it
     return raw.bare.copy()
-
-
-def _first(kind: Kind | None) -> exp.Expression:
-    return constant(DATES[0], Kind.DATE) if kind is Kind.DATE else constant(TIMESTAMPS[0], Kind.TIMESTAMP)
-
-
-def _last(kind: Kind | None) -> exp.Expression:
-    if kind is Kind.NUMBER:
-        return exp.Cast(this=exp.Literal.string("Infinity"), to=sql_type(Kind.NUMBER))
-    return constant(DATES[1], Kind.DATE) if kind is Kind.DATE else constant(TIMESTAMPS[1], Kind.TIMESTAMP)

@@ -21,8 +21,10 @@ from sqlglot import exp
 from defocus.engines.schema import Column, Kind, Schema
 from defocus.engines.syntax import bare
 from defocus.errors import InvalidParameterError, Number, WrongKindError
+from defocus.tables.expressions.conditions import confined, ends
+from defocus.tables.expressions.date_ranges import MOST, apart, beginnings, year
 from defocus.tables.expressions.dates import DAYS, MONTHS
-from defocus.tables.expressions.terms import as_kind, literal, moment, negated
+from defocus.tables.expressions.terms import as_kind, literal, moment, negated, number
 
 __all__ = ["clamp", "constants", "domain", "interval", "is_whole", "may_be_null", "number", "part"]
 
@@ -73,16 +75,6 @@ def clamp(node: exp.Expression) -> tuple[exp.Expression, Number, Number] | None:
     return None
 
 
-def number(node: exp.Expression) -> Number | None:
-    """A constant number, or None."""
-    node = bare(node)
-    if isinstance(node, exp.Literal) and not node.is_string:
-        return _value(literal(node).value)
-    if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal) and not node.this.is_string:
-        return _value(negated(node.this).value)
-    return None
-
-
 def interval(node: exp.Expression, schema: Schema) -> _Range | None:
     """The bounds of an expression over columns of the schema, or None where nothing is known.
 
@@ -117,6 +109,10 @@ class _Known:
     def is_whole(self, node: exp.Expression) -> bool:
         return is_whole(node, self.schema)
 
+    def where(self, condition: exp.Expression) -> "_Known":
+        """What is known where a condition holds."""
+        return _Known(confined(self.schema, ends(condition, self.schema)))
+
 
 _Find: TypeAlias = _Known
 
@@ -125,9 +121,13 @@ def _declared(column: Column | None) -> _Range | None:
     """The bounds or the domain that somebody declared; truth values count as 0 and 1."""
     if column is None or column.kind is Kind.BOOLEAN:
         return None if column is None else (0, 1)
-    if column.low is not None and column.high is not None:
-        return column.low, column.high
-    values: list[Any] = list(column.values or ()) if column.kind.numeric else []
+    if not column.kind.numeric:
+        return None
+    low: Any = column.low
+    high: Any = column.high
+    if low is not None and high is not None:
+        return low, high
+    values: list[Any] = list(column.values or ())
     return (min(values), max(values)) if values else None
 
 
@@ -277,7 +277,7 @@ def _arithmetic(node: Any, find: _Find) -> _Range | None:
     """Sums are monotone in each side; products are extreme at corners; a quotient is a product with 1 / b."""
     a, b = find(node.this), find(node.expression)
     if a is None or b is None:
-        return None
+        return apart(node, find.schema) if isinstance(node, exp.Sub) else None
     a0, a1, b0, b1 = (Fraction(x) for x in (*a, *b))
     if isinstance(node, exp.Add):
         return _tidy(a0 + b0, a1 + b1)
@@ -373,6 +373,16 @@ def _any_of(node: Any, find: _Find) -> _Range | None:
     return _hull([find(option) for option in _results(node)])
 
 
+def _chosen(node: Any, find: _Find) -> _Range | None:
+    """One of several values, each but the last where its condition holds: the hull of their bounds there."""
+    branches = [node] if isinstance(node, exp.If) else node.args["ifs"]
+    if isinstance(node, exp.Case) and node.this is not None:
+        return _any_of(node, find)
+    chosen = [(find.where(branch.this), branch.args["true"]) for branch in branches]
+    chosen.append((find, node.args.get("false" if isinstance(node, exp.If) else "default")))
+    return _hull([known(option) for known, option in chosen if not isinstance(option, exp.Null | None)])
+
+
 def _extreme(node: Any, find: _Find) -> _Range | None:
     """LEAST and GREATEST pass over NULL, so they may come to any of their parts; but constants are never NULL."""
     clamped = clamp(node)
@@ -401,6 +411,8 @@ _RULES: dict[type[exp.Expression], Callable[[Any, _Find], _Range | None]] = {
     exp.Sign: _sign,
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv), _arithmetic),
     exp.Mod: _remainder,
+    exp.DateDiff: lambda node, find: apart(node, find.schema),
+    **dict.fromkeys((exp.Year, exp.Extract), lambda node, find: year(node, find.schema)),
     exp.Sqrt: _root,
     exp.Ln: _logarithm,
     exp.Log: _logarithm,
@@ -408,7 +420,8 @@ _RULES: dict[type[exp.Expression], Callable[[Any, _Find], _Range | None]] = {
     exp.Pow: _power,
     exp.Anonymous: _bucket,
     exp.Nullif: _inner,
-    **dict.fromkeys((exp.Case, exp.If, exp.Coalesce), _any_of),
+    **dict.fromkeys((exp.Case, exp.If), _chosen),
+    exp.Coalesce: _any_of,
     exp.Least: _extreme,
     exp.Greatest: _extreme,
 }
@@ -442,10 +455,6 @@ def _tidy(low: Fraction, high: Fraction) -> _Range | None:
     return bottom, top
 
 
-def _value(value: Any) -> Number | None:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
 def domain(node: exp.Expression, kind: Kind, schema: Schema) -> tuple[Any, ...] | None:
     """All values besides NULL that an expression can have, where declared facts or its form show them."""
     node = bare(node)
@@ -453,17 +462,27 @@ def domain(node: exp.Expression, kind: Kind, schema: Schema) -> tuple[Any, ...] 
         column = schema.get(node.name)
         if column is not None and column.values is not None:
             return column.values
-    ends = part(node)
+    ends = part(node) or (year(node, schema) if isinstance(node, exp.Year | exp.Extract) else None)
     if ends is not None:
-        return tuple(range(ends[0], ends[1] + 1))
-    if isinstance(node, exp.Monthname | exp.Dayname):
-        return MONTHS if isinstance(node, exp.Monthname) else DAYS
-    if isinstance(node, exp.TimeToStr):
-        return _FORMATS.get(node.args["format"].name)
-    if isinstance(node, exp.Case | exp.If):
-        values = constants(_results(node), kind)
-        return None if values is None else tuple(values)
+        return tuple(range(ends[0], ends[1] + 1)) if ends[1] - ends[0] < MOST else None
+    rule = next((rule for kinds, rule in _DOMAINS if isinstance(node, kinds)), None)
+    if rule is not None:
+        return rule(node, kind, schema)
     return (False, True) if kind is Kind.BOOLEAN else None
+
+
+def _constant_results(node: Any, kind: Kind, _: Schema) -> tuple[Any, ...] | None:
+    values = constants(_results(node), kind)
+    return None if values is None else tuple(values)
+
+
+_DOMAINS: tuple[tuple[Any, Callable[[Any, Kind, Schema], tuple[Any, ...] | None]], ...] = (
+    (exp.Monthname, lambda *_: MONTHS),
+    (exp.Dayname, lambda *_: DAYS),
+    (exp.TimeToStr, lambda node, *_: _FORMATS.get(node.args["format"].name)),
+    ((exp.Case, exp.If), _constant_results),
+    ((exp.TimestampTrunc, exp.DateTrunc), beginnings),
+)
 
 
 def constants(nodes: Sequence[exp.Expression], kind: Kind, *, unique: bool = True) -> list[Any] | None:

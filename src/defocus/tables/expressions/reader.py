@@ -1,16 +1,17 @@
 """The way from text to an expression: parsed, checked node by node against what is allowed, typed, made total."""
 
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import final
 
 from sqlglot import exp
 
 from defocus.engines.schema import Kind, Schema, Value
 from defocus.errors import InvalidParameterError, Number, UnknownColumnError, UnsupportedSqlError
+from defocus.tables.expressions import conditions
 from defocus.tables.expressions.casts import CASTS
 from defocus.tables.expressions.dates import MOMENTS, date_part
-from defocus.tables.expressions.guards import cast, in_calendar, settled
+from defocus.tables.expressions.guards import cast, settled
 from defocus.tables.expressions.numbers import NUMBERS, bucket
 from defocus.tables.expressions.operators import OPERATORS
 from defocus.tables.expressions.parser import EXPRESSIONS, at, only, parsed, refusal, refuse_unwritable
@@ -44,6 +45,8 @@ class Expression:
     """Between which numbers it lies, as far as declared columns and constants tell."""
     values: tuple[Value, ...] | None = None
     """All that it can be besides NULL, where that is known."""
+    ends: Mapping[str, tuple[Number, Number]] = field(default_factory=dict)
+    """Between which ends columns of numbers lie where it is true."""
 
 
 def expression(text: str, schema: Schema, *, aliases: Collection[str] = ()) -> Expression:
@@ -98,9 +101,10 @@ def _finished(node: exp.Expression, text: str, schema: Schema, aliases: Collecti
     if term.kind is None:
         raise InvalidParameterError("NULL alone has no kind.", fix="write CAST(NULL AS DOUBLE), say.")
     condition = term.sql if term.where is None else term.where
-    growth, ends = (term.texts, term.extra), interval(node, schema)
+    growth, bounds = (term.texts, term.extra), interval(node, schema)
     values = domain(node, term.kind, schema) if term.kind.countable else None
-    return Expression(term.kind, term.sql, term.columns, text, condition, growth, ends, values)
+    told = conditions.ends(node, schema) if term.kind is Kind.BOOLEAN else {}
+    return Expression(term.kind, term.sql, term.columns, text, condition, growth, bounds, values, told)
 
 
 @final
@@ -154,7 +158,5 @@ class _Reader:
             case Kind.NUMBER:
                 number = cast(column, kind)
                 return known(number, nan=True, infinite=True, bare=number.sql)
-            case Kind.DATE | Kind.TIMESTAMP:
-                return known(in_calendar(column), bare=sql)
-            case _:
+            case _:  # also dates: relations of an engine hold those of the years 1 to 9999 alone
                 return column

@@ -14,7 +14,8 @@ from typing import Any, final
 from sqlglot import exp
 
 from defocus.engines.schema import Kind, Value
-from defocus.errors import InvalidParameterError, UnsupportedSqlError, WrongKindError, finite
+from defocus.engines.syntax import bare
+from defocus.errors import InvalidParameterError, Number, UnsupportedSqlError, WrongKindError, finite
 from defocus.privacy.numbers import nearest
 from defocus.tables.expressions.parser import refuse_unwritable
 
@@ -31,6 +32,7 @@ __all__ = [
     "moment",
     "negated",
     "null",
+    "number",
     "of",
     "sql_type",
 ]
@@ -302,3 +304,17 @@ def _number_literal(digits: str, *, negative: bool) -> Term:
             f"The number {digits[:40]} is beyond 64-bit integers and floats.", fix="write it with fewer digits."
         )
     return of(-value if negative else value, Kind.NUMBER)
+
+
+def number(node: exp.Expression) -> Number | None:
+    """A constant number, or None."""
+    node = bare(node)
+    if isinstance(node, exp.Literal) and not node.is_string:
+        return _value(literal(node).value)
+    if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal) and not node.this.is_string:
+        return _value(negated(node.this).value)
+    return None
+
+
+def _value(value: Any) -> Number | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
