@@ -463,3 +463,20 @@ def test_data_of_another_declared_form_is_refused_before_a_ledger_is_made(
 def test_declarations_without_meaning_are_refused(make: Any) -> None:
     with pytest.raises((InvalidParameterError, NotDeclaredError)):
         make()
+
+
+@pytest.mark.slow
+def test_membership_is_not_seen_in_synthetic_images(tmp_path: Path) -> None:
+    people = np.random.default_rng(5).random((200, 24)) * 10
+    places = iter(range(10**6))
+
+    def fit(rows: Any) -> Any:
+        home = tmp_path / str(next(places))
+        home.mkdir()
+        made = fitted(wanted(home, rows.reshape(-1, 6, 4), size=100), epsilon=1, epochs=10, bits=None)
+        return made.sample(400)[0].reshape(400, -1)
+
+    found = dp.audit.membership(fit, people, claimed=1, bits=seeded(0))
+    assert not found.violation
+    assert found.best.auc[0] < 0.65
+    assert dp.audit.membership(lambda rows: rows, people, claimed=1, bits=seeded(0)).violation
