@@ -404,11 +404,21 @@ def test_none_and_one_image_of_a_declared_number_are_alike(number: int, tmp_path
     assert images.shape == (2, 6, 4)
 
 
-@pytest.mark.parametrize("users", [None, []])
-def test_no_images_of_an_undeclared_number_are_refused(users: Any, tmp_path: Path) -> None:
-    del users
+def test_no_images_of_any_person_and_of_an_undeclared_number(tmp_path: Path) -> None:
+    nobody = wanted(tmp_path, np.zeros((0, 6, 4)), unit=dp.user("who"), users=[], size=100)
+    assert fitted(nobody).sample(1)[0].shape == (1, 6, 4)
     with pytest.raises(UnfitDataError, match="no examples"):
         fitted(wanted(tmp_path, np.zeros((0, 6, 4))))
+
+
+def test_data_beside_a_ledger_is_charged_there_and_is_nothing_to_try_things_on(tmp_path: Path) -> None:
+    np.save(tmp_path / "images.npy", stripes()[0])
+    data = np.load(tmp_path / "images.npy", mmap_mode="r")
+    made = fitted(ExampleSynthesiser(data, FORM, unit=dp.rows(), budget=dp.Budget(20, 1e-4)))
+    assert made.receipt is not None
+    assert len([*tmp_path.glob("images*.ledger")]) == 1
+    with pytest.raises(InvalidParameterError, match="private"):
+        fitted(ExampleSynthesiser(data, FORM, unit=dp.rows(), scratch="stripes"))
 
 
 @pytest.mark.parametrize(
@@ -452,6 +462,7 @@ def test_data_of_another_declared_form_is_refused_before_a_ledger_is_made(
         lambda: Sequences(3, 3),
         lambda: Sequences("ab", 0),
         lambda: Sequences("ab", 10**9),
+        lambda: Sequences("ab", 10**4),
         lambda: ExampleSynthesiser([], "images", unit=dp.rows()),  # type: ignore[arg-type]
         lambda: ExampleSynthesiser([], FORM, unit=dp.rows(), labels=[]),
         lambda: ExampleSynthesiser([], FORM, unit=dp.rows(), classes=[1]),

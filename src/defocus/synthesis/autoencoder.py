@@ -33,6 +33,8 @@ __all__ = ["HIDDEN", "LATENT", "decoder_of", "network_of", "trainer_of"]
 LATENT, HIDDEN = 8, 128
 """How many latent numbers there are, and how wide the hidden layers are."""
 _RATE = 1e-2
+_ROOM = 1 << 25
+"""So many numbers of a batch are computed at a time, about, in the widest layer."""
 _Tensor: TypeAlias = torch.Tensor
 
 
@@ -88,7 +90,9 @@ def network_of(form: Form, classes: int) -> nn.Module:
         return _OfImages(form, classes) if isinstance(form, Images) else _OfSequences(form, classes)
 
 
-def trainer_of(network: nn.Module, coded: Coded, labels: NDArray[np.int64] | None, classes: int, **how: Any) -> Trainer:
+def trainer_of(
+    network: nn.Module, form: Form, coded: Coded, labels: NDArray[np.int64] | None, classes: int, **how: Any
+) -> Trainer:
     """The run that trains it on encoded examples; a label of -1 is none, and the example counts as zero."""
     made, fits = coded
     inputs: tuple[Any, ...] = (torch.from_numpy(made),)
@@ -98,7 +102,9 @@ def trainer_of(network: nn.Module, coded: Coded, labels: NDArray[np.int64] | Non
     counts = torch.from_numpy(np.where(fits, np.float32(1), np.float32(np.nan)))
     optimizer = torch.optim.Adam(network.parameters(), lr=_RATE)
     data = (inputs if labels is not None else inputs[0], counts)
+    wide = form.size if isinstance(form, Images) else form.length * form.inputs(LATENT + classes)
     settings: dict[str, Any] = {"max_grad_norm": AutomaticClipping(), "metrics": "nothing", **how}
+    settings["chunk"] = max(1, _ROOM // wide)
     return Trainer(network, _weighted, optimizer, data, **settings)
 
 

@@ -19,13 +19,14 @@ from defocus.errors import (
     count,
     whole,
 )
-from defocus.learning.ledgers import place_of
+from defocus.learning.ledgers import checked_scratch, place_of
 from defocus.ledger import Ledger, Receipt
 from defocus.noise import Bits
 from defocus.noise.bits import source as bits_of
 from defocus.privacy.budgets import Budget
 from defocus.privacy.one_run import OneRun
 from defocus.privacy.units import Unit
+from defocus.release.paid_computation import silence
 from defocus.release.preview import planned
 from defocus.synthesis.forms import Decoder, Form, Images, Sequences, form_of, placed, places_of
 from defocus.synthesis.generator import seeded
@@ -122,7 +123,7 @@ class ExampleSynthesiser:
         run = self._trainer(epsilon=epsilon, delta=delta, rho=rho, epochs=epochs, batch_size=batch_size)[1]
         how = f"{run.plan.steps} steps, Gaussian noise of {run.plan.noise_in_words(0)} times a gradient's length"
         column = PreviewColumn("examples", how, np.nan, np.nan, depends="depends on what there is to be learned")
-        place = None if self.scratch is not None else place_of(self.ledger, self.data, self.unit)
+        place = self._place()
         ledger = place if isinstance(place, Ledger) else None if place is None else Ledger.find(place)
         try:
             return planned([column], run.plan.event, question=self.question, ledger=ledger)
@@ -188,18 +189,27 @@ class ExampleSynthesiser:
     def _trainer(self, **how: Any) -> tuple[Any, Any]:
         """The network, and the run that trains it; nothing is charged yet."""
         learn = _training()
-        made, fits = self.form.encode(self.data)
         classes = 0 if self.classes is None else len(self.classes)
-        labels = None if self.classes is None else placed(self.labels, self.classes, len(made))
+        with silence():
+            made, fits = self.form.encode(self.data)
+            labels = None if self.classes is None else placed(self.labels, self.classes, len(made))
         users = self.users
         if not len(made) and self.size is not None:  # nobody's example, since that there is none may be private
             made, fits = np.zeros((1, *made.shape[1:]), made.dtype), np.zeros(1, np.bool_)
             labels = None if labels is None else np.full(1, -1)
             users = None if users is None else [None]
         network = learn.network_of(self.form, classes)
-        about = {"unit": self.unit, "ledger": self.ledger, "budget": self.budget, "scratch": self.scratch}
+        about = {"unit": self.unit, "ledger": self._place(), "budget": self.budget, "scratch": self.scratch}
         how = {"purpose": self.question, "users": users, "size": self.size, **about, **how}
-        return network, learn.trainer_of(network, (made, fits), labels, classes, **how)
+        return network, learn.trainer_of(network, self.form, (made, fits), labels, classes, **how)
+
+    def _place(self) -> Ledger | str | Path | None:
+        """The ledger, or its place; beside the data, if that is mapped from a file."""
+        data = self.data if isinstance(self.data, np.ndarray) else None
+        if self.scratch is None:
+            return place_of(self.ledger, data, self.unit)
+        checked_scratch(self.scratch, data, self.unit, ledger=self.ledger, budget=self.budget)
+        return None
 
     def _rules(self) -> tuple[str, ...]:
         said = ["an example that has not the declared form counts as nothing"]

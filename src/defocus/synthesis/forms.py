@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from defocus.errors import InvalidParameterError, UnfitDataError, count, finite
 from defocus.errors.checks import guarded
-from defocus.release.paid_computation import silence
 
 __all__ = ["Coded", "Decoder", "Form", "Images", "Sequences", "form_of", "placed", "places_of"]
 
@@ -24,6 +23,7 @@ _FINEST = 16
 """Images are modelled on a grid of at most so many rows and columns, of cells that are all alike."""
 _LARGEST, _MOST_NUMBERS = 1 << 24, 1 << 20
 """How many pixels an image may have, and how many numbers an encoded example."""
+_LONGEST = 4096
 _BLOCK = 4096
 _BEFORE = 4
 """So many symbols before are seen by the next one, beside what the latent numbers say about the whole sequence."""
@@ -164,12 +164,9 @@ class Images:
     def _coarse(self, images: NDArray[Any]) -> _Floats:
         """Cells of images, each of which moves its own alone."""
         low, high, *_ = self.bounds
-        with silence():
-            pixels = np.clip(images.astype(np.float64), low, high).reshape(
-                len(images), *self.grid[:1], *self.shape[-2:]
-            )
-            rows, columns = (_mean(fine, own) for fine, own in zip(self.shape[-2:], self.grid[1:], strict=True))
-            cells = rows @ ((pixels - low) / (high - low)) @ columns.T
+        pixels = np.clip(images.astype(np.float64), low, high).reshape(len(images), *self.grid[:1], *self.shape[-2:])
+        rows, columns = (_mean(fine, own) for fine, own in zip(self.shape[-2:], self.grid[1:], strict=True))
+        cells = rows @ ((pixels - low) / (high - low)) @ columns.T
         return np.asarray(cells.reshape(len(images), -1), np.float32)
 
     def _finite(self, made: _Floats, fits: NDArray[np.bool_]) -> Coded:
@@ -200,6 +197,10 @@ class Sequences:
                 "The alphabet has no symbols, or one twice.", fix='declare each symbol once: alphabet="ACGT".'
             )
         _bounded(length * (len(symbols) + 1))
+        if length > _LONGEST:
+            raise InvalidParameterError(
+                f"Sequences of up to {length} symbols are too long.", fix=f"declare at most {_LONGEST}."
+            )
 
     def __str__(self) -> str:
         return f"sequences of at most {self.length} of {len(self.symbols)} symbols"
