@@ -24,6 +24,7 @@ from defocus.errors import (
     UnfitDataError,
     UnknownColumnError,
 )
+from defocus.learning.noise import Cryptographic
 from defocus.ledger import Ledger
 from defocus.noise.testing import seeded
 from defocus.synthesis import ExampleGenerator, ExampleSynthesiser, Images, Sequences, autoencoder
@@ -258,6 +259,21 @@ def test_an_image_that_does_not_fit_counts_as_nothing_whatever_it_is(
     data = [*stripes(40)[0]]
     data[3] = UNFIT[what]
     assert weights(fitted(wanted(tmp_path, data))) == without_the_third
+
+
+@pytest.mark.parametrize(("label", "image", "counts"), [(0, 5.0, True), (0, np.nan, False), (7, 5.0, False)])
+def test_what_does_not_fit_adds_nothing_to_a_sum(label: int, image: float, counts: bool, tmp_path: Path) -> None:
+    data = np.full((30, 6, 4), image)
+    asked = wanted(tmp_path, data, labels=[label] * 30, classes=[0, 1])
+    sums: list[float] = []
+
+    def noiseless(_: Any, parts: Any, scales: Any, secret: Any) -> None:
+        del scales, secret
+        sums.append(sum(float(part.abs().sum()) for part in parts))
+
+    with mock.patch.object(Cryptographic, "add", noiseless):
+        fitted(asked, batch_size=30)
+    assert (min(sums) > 0) if counts else (max(sums) == 0)
 
 
 def test_an_image_that_fits_counts(without_the_third: list[Any], tmp_path: Path) -> None:
