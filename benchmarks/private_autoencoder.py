@@ -156,7 +156,7 @@ def of_sequences(seeds: int) -> list[dict[str, Any]]:
                 made = wanted.fit(epsilon=epsilon, delta=DELTA, progress=False)
             seconds = time.process_time() - started
             drawn, _ = made.sample(5000)
-            apart = [np.abs(transitions(own) - TRANSITIONS).sum(axis=1).max() / 2 for own in (drawn, real)]
+            apart = [float(np.abs(transitions(own) - TRANSITIONS).sum(axis=1).max()) / 2 for own in (drawn, real)]
             lengths = [float(np.mean([len(one) for one in own])) for own in (drawn, real)]
             rows.append({"epsilon": epsilon, "seconds": seconds, "apart": apart, "lengths": lengths})
             print(rows[-1], flush=True)
