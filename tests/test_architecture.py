@@ -46,6 +46,8 @@ DECLARED = {
     "server/oidc.py": "secrets of a sign-in",
     "server/people.py": "secrets of links, sessions and tokens",
     "server/records.py": "names of requests and of processes",
+    "synthesis/autoencoder.py": "latent numbers, from the generator that the trainer seeds; public first weights",
+    "synthesis/forms.py": "symbols of synthetic sequences, by a seed from Bits: no privacy rests on them",
     "synthesis/field.py": "moves of synthetic records to meet noisy counts: no privacy rests on them",
     "synthesis/generator.py": "which synthetic records are dealt out, by a seed from Bits: no privacy rests on it",
     "synthesis/measurement.py": "the type of the generator that moves synthetic records: noise is drawn through Bits",

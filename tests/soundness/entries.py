@@ -49,6 +49,9 @@ _PRIVATE = frozenset(
         "left",
         "right",
         "leading",
+        "labels",
+        "images",
+        "sequences",
         "estimate",
         "result",
     ]
@@ -134,6 +137,8 @@ _ESTIMATORS = (
 DRIVEN: Mapping[str, str] = {
     "federated.federation": "tests/federated/test_federation: before noise the sites add up to their union",
     "synthesis.Synthesiser": "test_tables: synthetic data",
+    **{f"synthesis.{name}": "test_training: synthetic images and sequences" for name in (
+        "ExampleSynthesiser", "Images.encode", "Sequences.encode")},
     "synthesis.PeopleSynthesiser": "test_tables: synthetic people",
     "synthesis.synthesise_people": "test_tables: synthetic people",
     "synthesis.synthesise": "test_tables: synthetic data",
@@ -230,6 +235,8 @@ PUBLIC: Mapping[str, str] = {
     "federated.Party.bring": "integers that were noised, as those of federated.Party",
     "federated.Party": "integers that were noised, of a public length: every 64-bit value is masked alike",
     "synthesis.Generator": _RELEASED,
+    "synthesis.GraphGenerator": _RELEASED,
+    "local.Categories": _FACTS,
     "synthesis.PeopleGenerator": _RELEASED,
     "synthesis.Combined": _RELEASED,
     "synthesis.Comparison": "exact, for whoever holds the private rows, and says so; nothing is released",

@@ -1,9 +1,11 @@
 """Training: one example of odd numbers in the place of an ordinary one."""
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import torch
@@ -13,6 +15,7 @@ from tests.soundness.watching import attempt, compared, no_differences
 
 import defocus as dp
 from defocus.learning import AdaptiveClipping, AutomaticClipping, Gradients, PerLayerClipping, Trainer, search
+from defocus.noise.testing import seeded
 
 X, Y = data(24, 5)
 
@@ -123,6 +126,59 @@ def test_no_example_is_told_by_clipped_sums() -> None:
     # A building block for loops of one's own, which says what model and loss say; Trainer leaves out what fails.
     computed = {name: odd for name, odd in odd_examples().items() if "class" not in name}
     no_differences(compared("Gradients.clipped_sum", drive, computed))
+
+
+def odd_pictures() -> dict[str, tuple[Any, Any]]:
+    """What stands in a list of images beside a label: images of odd numbers or shapes, and what is none."""
+    found: dict[str, tuple[Any, Any]] = {
+        "an ordinary image": (np.ones((2, 3)), 1),
+        "an odd label": (np.ones((2, 3)), 7),
+    }
+    for name, make in VALUES.items():
+        found[name] = (make(), 0)
+        found[f"{name} in one pixel"] = ([[make(), 0, 0], [0, 0, 0]], 1)
+        found[f"{name} as a label"] = (np.zeros((2, 3)), make())
+    found["another shape"] = (np.ones((3, 2)), 1)
+    return found
+
+
+def odd_sequences() -> dict[str, tuple[Any, Any]]:
+    """The same for sequences of symbols."""
+    found: dict[str, tuple[Any, Any]] = {"an ordinary one": ("ab", 1), "too long": ("a" * 99, 0), "empty": ("", 0)}
+    for name, make in VALUES.items():
+        found[name] = (make(), 0)
+        found[f"{name} as a symbol"] = (["a", make()], 1)
+    return found
+
+
+def synthesised(form: Any, usual: Sequence[Any]) -> Callable[[Path, Sequence[Any]], Any]:
+    def drive(home: Path, odd: Sequence[Any]) -> Any:
+        data, labels = [usual[i % len(usual)] for i in range(60)], [i % 2 for i in range(60)]
+        for i, (example, label) in enumerate(odd):
+            data[i], labels[i] = example, label
+
+        def run() -> Any:
+            where: Any = {"unit": dp.rows(), "ledger": home / "e.ledger", "labels": labels, "classes": [0, 1]}
+            wanted = dp.synthesis.ExampleSynthesiser(data, form, **where)
+            price: Any = {"rho": 1, "batch_size": 60, "epochs": 2}  # noise as large as what one example moves
+            made = wanted.fit(**price, progress=False)
+            return [str(wanted.preview(**price)), made.to_json(), made.explain(), made.sample(4, bits=seeded(1))]
+
+        return attempt(run)
+
+    return drive
+
+
+@pytest.mark.parametrize("kind", ["images", "sequences"])
+def test_no_example_is_told_by_synthetic_ones(kind: str) -> None:
+    images = kind == "images"
+    form: Any = dp.synthesis.Images((2, 3)) if images else dp.synthesis.Sequences("abc", 4)
+    drive = synthesised(form, [np.eye(2, 3), np.ones((2, 3))] if images else ["abc", "ba"])
+    odds = odd_pictures() if images else odd_sequences()
+    moves: Callable[[Sequence[Any]], int] = lambda odd: 2 * len(odd)  # noqa: E731
+    for start in range(0, len(odds), 50):
+        some = dict(itertools.islice(odds.items(), start, start + 50))
+        no_differences(compared(f"ExampleSynthesiser, {kind}", drive, some, units=moves, runs=12))
 
 
 @SLOW

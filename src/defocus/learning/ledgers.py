@@ -20,7 +20,17 @@ from defocus.privacy.events import Event
 from defocus.privacy.units import Unit, rows
 from defocus.release.charge import charge
 
-__all__ = ["SCRATCH", "charge_run", "delta_of", "ledger_of", "place_of", "price", "scratched", "total_of"]
+__all__ = [
+    "SCRATCH",
+    "charge_run",
+    "checked_scratch",
+    "delta_of",
+    "ledger_of",
+    "place_of",
+    "price",
+    "scratched",
+    "total_of",
+]
 
 SCRATCH = (
     "A scratch run: the data was said to be public or made up ({why}). Nothing is charged to a ledger that lasts, and"
@@ -90,6 +100,18 @@ def scratched(
     """
     if why is None:
         return None, ledger
+    reason = checked_scratch(why, data, unit, ledger=ledger, budget=budget)
+    folder = tempfile.mkdtemp(prefix="defocus-scratch-")
+    weakref.finalize(run, shutil.rmtree, folder, ignore_errors=True)
+    return reason, Path(folder, "scratch.ledger")
+
+
+def checked_scratch(why: object, data: Any, unit: Unit | None, *, ledger: Any, budget: Any) -> str:
+    """The reason of a scratch run, or a refusal where there is none, or where the data is private.
+
+    >>> checked_scratch(" made up ", None, None, ledger=None, budget=None)
+    'made up'
+    """
     if not isinstance(why, str) or not why.strip():
         raise InvalidParameterError(
             "scratch= says why the data may be used freely.", fix='pass for example scratch="random numbers".'
@@ -103,9 +125,7 @@ def scratched(
         raise InvalidParameterError(
             "A scratch run has no ledger that lasts and no budget.", fix="leave ledger= and budget= out with scratch=."
         )
-    folder = tempfile.mkdtemp(prefix="defocus-scratch-")
-    weakref.finalize(run, shutil.rmtree, folder, ignore_errors=True)
-    return why.strip(), Path(folder, "scratch.ledger")
+    return why.strip()
 
 
 def ledger_of(place: Ledger | str | Path, *, unit: Unit | None, budget: Budget | None, new: Budget | None) -> Ledger:

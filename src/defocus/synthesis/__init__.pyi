@@ -1,5 +1,9 @@
 from defocus.synthesis.comparison import Comparison as Comparison
 from defocus.synthesis.comparison import compare as compare
+from defocus.synthesis.examples import ExampleGenerator as ExampleGenerator
+from defocus.synthesis.examples import ExampleSynthesiser as ExampleSynthesiser
+from defocus.synthesis.forms import Images as Images
+from defocus.synthesis.forms import Sequences as Sequences
 from defocus.synthesis.generator import Generator as Generator
 from defocus.synthesis.networks import GraphGenerator as GraphGenerator
 from defocus.synthesis.networks import GraphSynthesiser as GraphSynthesiser
