@@ -24,7 +24,7 @@ CASES = [
 
 
 def main() -> None:
-    draw, runs = np.random.default_rng(17), 2 if "--quick" in sys.argv else 8
+    draw, runs = np.random.default_rng(17), 2 if "--quick" in sys.argv else 16
     print("letters | length | people | epsilon | step | groups | recall of 10 | s")
     for alphabet, length, people, epsilon, slope in CASES:
         strings = list(dict.fromkeys("".join(draw.choice(list(alphabet), length)) for _ in range(2000)))
