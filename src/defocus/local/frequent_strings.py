@@ -56,8 +56,8 @@ class HeavyHitters:
 
     Groups are as large as their prefixes are long: a short prefix stands for many strings and is easily seen, and on
     the last group all depends. Group i is asked for the first :math:`\ell_i` characters. The frequent prefixes that
-    group i - 1 showed, each with every possible continuation, are the public domain of the question to group i; whoever has
-    none of them answers "other". So no one is asked about all strings, only about those that are still possible.
+    group i - 1 showed, each with every possible continuation, are the public domain of the question to group i; whoever
+    has none of them answers "other". So no one is asked about all strings, only about those that are still possible.
 
     Guarantee:
         Every person makes one report, in one group, under an epsilon-LDP oracle whose domain is public when it is made:
