@@ -221,6 +221,8 @@ def lower_epsilon(
         certain += times * math.log1p(-min(profile.at_infinity * (1 - 1e-12), 0.5))
         usable = (p_low > 0) & (q_high > 0)
         usable[-1] &= profile.at_infinity == 0
+        if not usable.any():  # losses so large that no bin has a mass under both laws
+            return 0.0
         p, q = p_low[usable], q_high[usable]
         ratio = np.log(p / q)
         score = np.rint(ratio / step) * step
