@@ -16,18 +16,19 @@ from defocus.local import HeavyHitters, heavy_hitters
 from defocus.noise.testing import seeded
 
 CASES = [
-    ("abcdefgh", 6, 100_000, 2, 1.2),
-    ("ab", 16, 100_000, 2, 1.2),
-    ("abcdefghij", 8, 200_000, 2, 1.1),
-    ("abcdefghijklmnopqrstuvwxyz", 6, 400_000, 1, 1.2),
+    ("abcdefgh", 6, 100_000, 2, 1.2, 2000),
+    ("ab", 16, 100_000, 2, 1.2, 2000),
+    ("abcdefghij", 8, 200_000, 2, 1.1, 2000),
+    ("abcdefghijklmnopqrstuvwxyz", 6, 400_000, 1, 1.2, 2000),
+    ("abcdefghijklmnopqrstuvwxyz", 6, 400_000, 1, 1.0, 50),
 ]
 
 
 def main() -> None:
-    draw, runs = np.random.default_rng(17), 2 if "--quick" in sys.argv else 8
-    print("letters | length | people | epsilon | step | groups | recall of 10 | s")
-    for alphabet, length, people, epsilon, slope in CASES:
-        strings = list(dict.fromkeys("".join(draw.choice(list(alphabet), length)) for _ in range(2000)))
+    draw, runs = np.random.default_rng(17), 2 if "--quick" in sys.argv else 16
+    print("strings | letters | length | people | epsilon | step | groups | recall of 10 | s")
+    for alphabet, length, people, epsilon, slope, number in CASES:
+        strings = list(dict.fromkeys("".join(draw.choice(list(alphabet), length)) for _ in range(number)))
         weights = np.arange(1.0, len(strings) + 1) ** -slope
         counts = draw.multinomial(people, weights / weights.sum())
         values = [text for text, times in zip(strings, counts, strict=True) for _ in range(times)]
@@ -43,7 +44,7 @@ def main() -> None:
                 )
                 recall.append(len(best & set(found.keys["value"][:10])) / 10)
             mark = " (default)" if step == usual.step else ""
-            row = [len(alphabet), length, people, epsilon, f"{step}{mark}", -(-length // step)]
+            row = [number, len(alphabet), length, people, epsilon, f"{step}{mark}", -(-length // step)]
             told = [f"{np.mean(recall):.2f}", f"{(time.perf_counter() - began) / runs:.1f}"]
             print(" | ".join(map(str, [*row, *told])), flush=True)
 

@@ -158,3 +158,21 @@ def test_the_step_that_is_chosen_finds_more_than_single_characters() -> None:
         for step in ({}, {"step": 1})
     )
     assert chosen > 1.3 * single
+
+
+@pytest.mark.statistical
+def test_groups_are_as_large_as_their_prefixes_are_long() -> None:
+    protocol = HeavyHitters("ab", 5, 1, step=2)
+    sizes = np.bincount(protocol.deal(110_000, seeded(4)), minlength=3)
+    expected = np.array([20_000, 40_000, 50_000])
+    assert np.all(np.abs(sizes - expected) < 5 * np.sqrt(expected))
+
+
+def test_more_prefixes_are_gone_on_with_than_strings_are_found() -> None:
+    protocol = HeavyHitters("ab", 4, 1, step=2, keep=2)
+    counts = np.append(np.arange(100.0, 0, -10), 0)
+    long, short = (tuple(f"{i:0{length}}" for i in range(10)) for length in (4, 2))
+    strings, prefixes = (Estimate(counts, np.full(11, 625.0), 500, texts, others=True) for texts in (long, short))
+    assert protocol.kept(strings) == ["0000", "0001"]
+    assert protocol.kept(prefixes) == ["00", "01", "02", "03", "04", "05", "06"]  # eight at most, above the limit
+    assert HeavyHitters("ab", 4, 1, step=2, keep=1).kept(prefixes) == ["00", "01", "02", "03"]

@@ -6,6 +6,7 @@ from statistics import NormalDist
 from typing import Any, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from defocus.errors import InvalidParameterError, Number, whole
 from defocus.local.clients import Client, PrefixClient
@@ -24,12 +25,16 @@ __all__ = ["HeavyHitters", "heavy_hitters", "usual_step"]
 
 _QUESTION = 1 << 15
 """So many prefixes may be asked about by default: what a device reads is then some hundreds of kilobytes."""
+_ROOM = 4
+"""Before the last group, up to so many times as many prefixes are kept as strings at the end."""
+_LOW = 1.5
+"""A prefix is gone on with from so many standard deviations of noise on: a wrong one costs room only."""
 
 
 def usual_step(letters: int, length: int, keep: int) -> int:
     r"""By how many characters prefixes grow, from public facts alone: so devices and the server have the same.
 
-    With g groups of n/g people each, the noise of a count, scaled up to all, has a standard deviation of
+    With g groups of about n/g people each, the noise of a count, scaled up to all, has a standard deviation of
     :math:`\sqrt{gnV}`, and a string must stand out of it g times; V hardly depends on how many prefixes are asked
     about, and what passes by chance grows with the root of their logarithm only. So there are as few groups as short
     questions allow, and of the steps with as few the shortest is taken.
@@ -49,21 +54,22 @@ def usual_step(letters: int, length: int, keep: int) -> int:
 class HeavyHitters:
     r"""Prefix extending: people are dealt into one group for each prefix length, and each group is asked once.
 
-    Group i is asked for the first :math:`\ell_i` characters. The frequent prefixes that group i - 1 showed, each with
-    every possible continuation, are the public domain of the question to group i; whoever has none of them answers
-    "other". So no one is asked about all strings, only about those that are still possible.
+    Groups are as large as their prefixes are long: a short prefix stands for many strings and is easily seen, and on
+    the last group all depends. Group i is asked for the first :math:`\ell_i` characters. The frequent prefixes that
+    group i - 1 showed, each with every possible continuation, are the public domain of the question to group i; whoever
+    has none of them answers "other". So no one is asked about all strings, only about those that are still possible.
 
     Guarantee:
         Every person makes one report, in one group, under an epsilon-LDP oracle whose domain is public when it is made:
         it depends on other people's reports only. So a person pays epsilon in all. Devices check that: a question that
         costs more, or is none of the protocol's, is refused, and so is a second one (:meth:`device`).
     Assumes:
-        Reports of a group come in before the next group is asked. Which group one is in is drawn at random.
+        Reports of a group come in before the next group is asked. Which group one is in is drawn by :meth:`deal`.
 
     Error:
-        A string is found if all its prefixes stand out among ``keep``; with groups of n/g people a count must be some
-        multiple of :math:`g\sqrt{\mathrm{variance}\cdot n/g}`. The variance of its count is :math:`g^2` that of the
-        last group's estimate, and what who is in that group adds.
+        A string is found if all its prefixes, and it itself, stand out; with m people in the last group a count must be
+        some multiple of :math:`n/m\cdot\sqrt{\mathrm{variance}\cdot m}`. The variance of its count is
+        :math:`(n/m)^2` that of the last group's estimate, and what who is in that group adds.
     Reference:
         Wang, Li, Jha (2021), Locally differentially private heavy hitter identification (prefix extending).
 
@@ -131,11 +137,27 @@ class HeavyHitters:
         design = checked_question(oracle.design, alphabet=self.alphabet, reach=reach, epsilon=self.epsilon)
         return Client(design).encode([padded(value, self.alphabet, self.length)[:reach] for value in values], bits)
 
+    def deal(self, people: int, bits: Bits | None = None) -> NDArray[np.int64]:
+        """The group of each of so many people, drawn at random: as likely as its prefixes are long.
+
+        >>> HeavyHitters("ab", length=3, epsilon=2, step=1).deal(6000).max()
+        np.int64(2)
+        """
+        reaches = [self._reach(group) for group in range(self.groups)]
+        drawn = uniform(sum(reaches), people, source(bits))
+        return np.searchsorted(np.cumsum(reaches), drawn, side="right")
+
     def kept(self, estimate: Estimate) -> list[str]:
-        """The prefixes to go on with: the most frequent, above a limit that noise passes about once a question."""
-        bound = NormalDist().inv_cdf(1 - 1 / len(estimate)) * float(np.median(estimate.errors))
-        labels = estimate.labels or ()
-        order = np.argsort(-estimate.counts[: len(labels)], kind="stable")[: self.keep]
+        """The prefixes to go on with, as many as the next question has room for; of the last group, the strings found.
+
+        Strings are found above a limit that noise passes about once a question, prefixes above a lower one.
+        """
+        labels, keep, limit = estimate.labels or (), self.keep, NormalDist().inv_cdf(1 - 1 / len(estimate))
+        if labels and len(labels[0]) < self.length:
+            room = _QUESTION // (len(self.alphabet) + 1) ** min(self.step, self.length - len(labels[0]))
+            keep, limit = max(keep, min(_ROOM * keep, room)), min(limit, _LOW)
+        bound = limit * float(np.median(estimate.errors))
+        order = np.argsort(-estimate.counts[: len(labels)], kind="stable")[:keep]
         return [labels[i] for i in order.tolist() if estimate.counts[i] > bound]
 
     def _reach(self, group: int) -> int:
@@ -171,7 +193,7 @@ def heavy_hitters(
     grown = {} if step is None else {"step": step}
     protocol, draw = HeavyHitters(alphabet, length, epsilon, keep=keep, **grown), source(bits)
     everyone = listed(values)
-    group_of = uniform(protocol.groups, len(everyone), draw)
+    group_of = protocol.deal(len(everyone), draw)
     prefixes, rounds = [""], list[Estimate]()
     for group in range(protocol.groups):
         people = [everyone[i] for i in np.flatnonzero(group_of == group).tolist()]

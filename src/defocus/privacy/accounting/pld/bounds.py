@@ -8,6 +8,10 @@ r"""Certified bounds on the delta and epsilon of a composition on a lattice.
 the terms being the window (wrapping only adds), Chernoff's bound on what lies beyond it,
 and mass at infinity; s collects the shortfall of the dots and the rounding of the weights.
 
+Where one of the laws is a formula, the sum is the integral over frequencies instead, by the trapezoidal rule:
+it is off by what lies whole periods away, which adds, and by frequencies beyond the last, which are bounded. If all
+laws are formulas, the same sum less these is a bound from below.
+
 *Below.* Any test bounds delta from below: here the test adds up quantised scores
 :math:`\log P(B)/Q(B)` of the bins B the outputs fall into, with P's masses rounded down, Q's
 rounded up, and what wrapping may have added to P's tail taken off.
@@ -16,16 +20,25 @@ rounded up, and what wrapping may have added to P's tail taken off.
 import math
 from collections.abc import Sequence
 from itertools import combinations_with_replacement
-from typing import final
+from typing import TypeAlias, final
 
 import numpy as np
 from scipy.fft import next_fast_len
 from scipy.special import gammaln
 
 from defocus.privacy.accounting.pld.profiles import Atoms, Floats, Profile, U
-from defocus.privacy.accounting.pld.spectrum import Dots, Saddle, Spectrum, Window, cumulant, moments, window
+from defocus.privacy.accounting.pld.spectrum import Dots, Part, Saddle, Spectrum, Window, cumulant, moments, window
 
-__all__ = ["UpperWindow", "enumerated", "lower_epsilon", "upper_epsilon"]
+__all__ = [
+    "SmoothWindow",
+    "UpperWindow",
+    "View",
+    "enumerated",
+    "formula_epsilon",
+    "lower_epsilon",
+    "upper_epsilon",
+    "view_of",
+]
 
 
 _LARGEST_WINDOW = 2**23
@@ -77,10 +90,61 @@ class UpperWindow:
         return float(np.logaddexp(window_part, math.log(self._beyond) if self._beyond > 0 else -math.inf)) + 8 * U
 
 
-def upper_epsilon(parts: Sequence[Dots], step: float, found: Saddle, delta: float, accuracy: float) -> float:
+@final
+class SmoothWindow:
+    """The same where a part is a formula: frequencies alone, and no lattice but the period and their number."""
+
+    def __init__(self, parts: Sequence[Part], step: float, found: Saddle, centre: float, log_delta: float) -> None:
+        chosen = window(parts, found, centre, log_delta)
+        self._chosen, self._theta = chosen, chosen.theta
+        size = next_fast_len(min(math.ceil(chosen.width / step), _LARGEST_WINDOW), real=True)
+        self._spectrum = Spectrum(parts, step, self._theta, size)
+        self.slack = self._spectrum.slack
+        mass = max(0.0, cumulant(parts, 0.0))
+        lost = sum(part.times * part.lost for part in parts)
+        self._lost = math.inf
+        if self.slack < 700 and mass + lost < 600:
+            self._lost = lost * math.exp(mass + lost + 1e-9 + self.slack)
+        self.low = max(centre - min(0.2 * found.spread, 300.0), 0.0)
+        self.high = centre + size * step
+
+    def log_delta(self, epsilon: float) -> float:
+        """Log of an upper bound on delta at ``epsilon``; tight between ``low`` and ``high``."""
+        if math.isinf(self._lost):
+            return math.inf
+        found = self._spectrum.excess(epsilon)
+        inside = max(found.value, 0.0) + found.error
+        exponent = self._spectrum.cumulant - self._theta * epsilon
+        exponent += self.slack + 8 * U * (abs(self._spectrum.cumulant) + self._theta * epsilon)
+        return (
+            float(np.logaddexp(math.log(inside) + exponent, math.log(self._lost) if self._lost else -math.inf)) + 8 * U
+        )
+
+    def delta_below(self, epsilon: float) -> float:
+        """A lower bound on delta at ``epsilon`` where all parts are formulas of pairs that occur, none blurred."""
+        found, width = self._spectrum.excess(epsilon), self._spectrum.size * self._spectrum.step
+        exponent = self._spectrum.cumulant - self._theta * epsilon
+        exponent -= self.slack + 8 * U * (abs(self._spectrum.cumulant) + self._theta * epsilon)
+        wrapped = math.exp(-self._theta * width) / -math.expm1(-self._theta * width)
+        wrapped += _from_above(self._chosen, epsilon, width)
+        return max(found.value - found.error, 0.0) * math.exp(min(exponent, 700.0)) * (1 - 16 * U) - wrapped * 1.001
+
+
+View: TypeAlias = UpperWindow | SmoothWindow
+
+
+def view_of(parts: Sequence[Part], step: float, found: Saddle, centre: float, log_delta: float) -> View:
+    """The window for these parts."""
+    dots = [part for part in parts if isinstance(part, Dots)]
+    if len(dots) < len(parts):
+        return SmoothWindow(parts, step, found, centre, log_delta)
+    return UpperWindow(dots, step, found, centre, log_delta)
+
+
+def upper_epsilon(parts: Sequence[Part], step: float, found: Saddle, delta: float, accuracy: float) -> float:
     """The least epsilon found whose certified delta is at most ``delta``."""
     target = math.log(delta) - 4 * U * (1 + abs(math.log(delta)))
-    pure = sum(part.times * float(part.losses[-1]) for part in parts) * (1 + 8 * U)
+    pure = sum(part.times * part.top for part in parts) * (1 + 8 * U)
     lost = sum(part.times * part.lost for part in parts)
     ceiling = pure if lost == 0 else math.inf
     if lost >= delta:
@@ -88,7 +152,7 @@ def upper_epsilon(parts: Sequence[Dots], step: float, found: Saddle, delta: floa
     centre = min(max(found.epsilon, 0.0), pure)
     best = ceiling
     for _ in range(12):
-        view = UpperWindow(parts, step, found, centre, target)
+        view = view_of(parts, step, found, centre, target)
         answer, certain = _solve(view, target, centre, found, accuracy)
         best = min(best, answer)
         if certain:
@@ -97,7 +161,7 @@ def upper_epsilon(parts: Sequence[Dots], step: float, found: Saddle, delta: floa
     return max(best, 0.0)
 
 
-def _solve(view: UpperWindow, target: float, start: float, found: Saddle, accuracy: float) -> tuple[float, bool]:
+def _solve(view: View, target: float, start: float, found: Saddle, accuracy: float) -> tuple[float, bool]:
     """The least feasible epsilon in the view, and whether its lower neighbour was seen to be infeasible."""
     feasible, infeasible = math.inf, -math.inf
     value_feasible = value_infeasible = 0.0
@@ -132,6 +196,18 @@ def _solve(view: UpperWindow, target: float, start: float, found: Saddle, accura
     return feasible, math.isfinite(feasible)
 
 
+def formula_epsilon(parts: Sequence[Part], step: float, found: Saddle, delta: float, upper: float) -> float:
+    """A lower bound on epsilon near ``upper`` where all parts are formulas: the largest found whose delta is more."""
+    view = SmoothWindow(parts, step, found, upper, math.log(delta))
+    for doublings in range(40):
+        epsilon = upper - math.ldexp(1e-9 * (upper + found.spread), doublings)
+        if epsilon <= 0:
+            return 0.0
+        if view.delta_below(epsilon) > delta:
+            return epsilon
+    return 0.0
+
+
 def lower_epsilon(
     profiles: Sequence[tuple[Profile, int, np.ndarray]], step: float, found: Saddle, delta: float, upper: float
 ) -> float:
@@ -145,6 +221,8 @@ def lower_epsilon(
         certain += times * math.log1p(-min(profile.at_infinity * (1 - 1e-12), 0.5))
         usable = (p_low > 0) & (q_high > 0)
         usable[-1] &= profile.at_infinity == 0
+        if not usable.any():  # losses so large that no bin has a mass under both laws
+            return 0.0
         p, q = p_low[usable], q_high[usable]
         ratio = np.log(p / q)
         score = np.rint(ratio / step) * step

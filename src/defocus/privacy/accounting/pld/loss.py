@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from defocus.errors import DefocusError, Number, positive
 from defocus.privacy import events
-from defocus.privacy.accounting.pld.bounds import UpperWindow, enumerated, lower_epsilon, upper_epsilon
+from defocus.privacy.accounting.pld.bounds import enumerated, formula_epsilon, lower_epsilon, upper_epsilon, view_of
+from defocus.privacy.accounting.pld.formulas import Formula, formula_of
 from defocus.privacy.accounting.pld.lowering import Term, lower
 from defocus.privacy.accounting.pld.profiles import Profile
 from defocus.privacy.accounting.pld.sampling import Reversed
-from defocus.privacy.accounting.pld.spectrum import Dots, Saddle, connect, lattice, saddle_at, saddle_for, window
+from defocus.privacy.accounting.pld.spectrum import Dots, Part, Saddle, connect, lattice, saddle_at, saddle_for, window
 from defocus.privacy.losses import Interval, Loss, checked_delta, checked_epsilon
 from defocus.privacy.numbers import above, bisect
 from defocus.privacy.units import Adjacency
@@ -45,30 +46,46 @@ _EXACT = 2.0**32
 """Multiples of a number of 20 significant bits are exact floats up to here."""
 _FINEST = 5e-4
 _COARSE = 0.1
+_MOST_DOUBLINGS = 14
+_UNSEEN = 30.0
+"""Formulas are cut off where they are e^-30 of their size."""
 _NORMAL = -690.0
 """Log of the least delta that is resolved; smaller ones are rounded up to it."""
 
 
 class Plan(NamedTuple):
-    """A lattice, the grid points of each term on it, the dominating dots, and the tilt."""
+    """A lattice, the grid points of each term on it, the dominating dots, the tilt, and terms that need no lattice."""
 
     step: float
     indices: tuple[NDArray[np.int64], ...]
     dots: tuple[Dots, ...]
     found: Saddle
     accuracy: float
+    formulas: tuple[Formula, ...]
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """All that is composed."""
+        return (*self.formulas, *self.dots)
 
 
-def coarse_for(terms: Sequence[Term], log_delta: float) -> list[Dots]:
-    """Dots on a coarse grid of each term's own, good enough to find the tilt."""
+def coarse_for(terms: Sequence[Term], log_delta: float, *, formulas: bool = True) -> list[Part]:
+    """The formula of each term, or dots on a coarse grid of its own, good enough to find the tilt."""
     tail = log_delta - _TAIL - math.log(sum(term.times for term in terms))
-    return [connect(term.profile, _coarse(term.profile, tail), term.times) for term in terms]
+    return [
+        (formula_of(term.profile, term.times) if formulas else None)
+        or connect(term.profile, _coarse(term.profile, tail), term.times)
+        for term in terms
+    ]
 
 
-def plan_for(terms: Sequence[Term], delta: float, tolerance: float) -> Plan | None:
-    """The plan for epsilon at ``delta``, or None where losses too large for the grid already weigh more."""
+def plan_for(terms: Sequence[Term], delta: float, tolerance: float, *, formulas: bool = False) -> Plan | None:
+    """The plan for epsilon at ``delta``, or None where losses too large for the grid already weigh more.
+
+    With ``formulas``, terms that have one need no lattice.
+    """
     log_delta = math.log(delta)
-    coarse = coarse_for(terms, log_delta)
+    coarse = coarse_for(terms, log_delta, formulas=formulas)
     if sum(part.times * part.lost for part in coarse) >= delta:
         return None
     return _refine(terms, coarse, saddle_for(coarse, delta, 2.0, 0.05), log_delta, tolerance)
@@ -87,17 +104,24 @@ def plan_at(terms: Sequence[Term], epsilon: float, tolerance: float) -> Plan:
         reached = log_delta
 
 
-def _refine(terms: Sequence[Term], coarse: list[Dots], found: Saddle, log_delta: float, tolerance: float) -> Plan:
+def _refine(terms: Sequence[Term], coarse: list[Part], found: Saddle, log_delta: float, tolerance: float) -> Plan:
     """Choose the step by the error law of connect-the-dots, then each term's grid by the error that remains.
 
     Replacing a loss by two grid points h apart raises its variance by about p·h²/6, and
     epsilon by (1+θ)/2 times that under the tilt θ. Atoms at the ends of a law that are grid
-    points are not replaced.
+    are not replaced, and laws that are formulas neither.
     """
-    total = sum(term.times for term in terms)
-    kept, end = max(_at_ends(term, part, found.theta) for term, part in zip(terms, coarse, strict=True))
-    moved = max(total - kept, 0.01 * total)
     error = tolerance * max(found.epsilon, 0.05 * found.spread)
+    formulas = [part for part in coarse if not isinstance(part, Dots)]
+    gridded = [(term, part) for term, part in zip(terms, coarse, strict=True) if isinstance(part, Dots)]
+    fastest = _fastest(formulas, found)
+    if not gridded and fastest < math.inf:
+        return Plan(math.pi / fastest, (), (), found, 0.1 * error, tuple(formulas))
+    if fastest == math.inf:  # the formulas fall too slowly to do without a lattice
+        return _refine(terms, coarse_for(terms, log_delta, formulas=False), found, log_delta, tolerance)
+    total = sum(term.times for term, _ in gridded)
+    kept, end = max(_at_ends(term, part, found.theta) for term, part in gridded)
+    moved = max(total - kept, 0.01 * total)
     step = math.sqrt(7.2 * error / ((1 + found.theta) * moved))
     widest = window(coarse, found, max(found.epsilon, 0.0), log_delta).width
     step = max(step, widest / _LARGEST_WINDOW)
@@ -106,6 +130,8 @@ def _refine(terms: Sequence[Term], coarse: list[Dots], found: Saddle, log_delta:
         step = _rounded(end / math.ceil(end / step), 20, math.ceil)
     else:
         moved, step = total, _rounded(max(step * math.sqrt(moved / total), widest / _LARGEST_WINDOW), 5, math.floor)
+    if fastest * step > math.pi:
+        return _refine(terms, coarse_for(terms, log_delta, formulas=False), found, log_delta, tolerance)
     error = max(error, (1 + found.theta) * moved * step * step / 7.2)
     tail = log_delta - _TAIL - math.log(total)
     # The rise falls with the square of the resolution, from that of the coarse grid, which may overstate it.
@@ -113,6 +139,7 @@ def _refine(terms: Sequence[Term], coarse: list[Dots], found: Saddle, log_delta:
     resolution, made = min(max(_COARSE * math.sqrt(0.35 * error / rise), 0.004), 0.03), math.inf
     indices: tuple[NDArray[np.int64], ...] = ()
     dots: tuple[Dots, ...] = ()
+    terms = [term for term, _ in gridded]
     while made > error and resolution > _FINEST:
         indices = tuple(lattice(term.profile, step, resolution, tail) for term in terms)
         dots = tuple(
@@ -121,12 +148,23 @@ def _refine(terms: Sequence[Term], coarse: list[Dots], found: Saddle, log_delta:
         )
         made = _error(dots, found.theta)
         resolution /= max(1.4, min(6.0, math.sqrt(max(made - 0.6 * error, 0.3 * error) / (0.35 * error))))
-    return Plan(step, indices, dots, found, 0.1 * error)
+    return Plan(step, indices, dots, found, 0.1 * error, tuple(formulas))
 
 
-def _error(dots: Sequence[Dots], theta: float) -> float:
+def _fastest(formulas: Sequence[Formula], found: Saddle) -> float:
+    """The frequency beyond which the formulas together are negligible; none where there are none."""
+    if not formulas:
+        return 0.0
+    for doublings in range(_MOST_DOUBLINGS):
+        fastest = 2.0**doublings / found.spread
+        if sum(form.times * form.envelope(found.theta, fastest) for form in formulas) < -_UNSEEN:
+            return fastest
+    return math.inf
+
+
+def _error(parts: Sequence[Part], theta: float) -> float:
     """Estimated rise of epsilon due to the grid."""
-    return (1 + theta) / 12 * sum(part.times * float(part.tilted(theta)[0] @ (part.gaps * part.gaps)) for part in dots)
+    return (1 + theta) / 12 * sum(part.times * part.rise(theta) for part in parts)
 
 
 def _at_ends(term: Term, part: Dots, theta: float) -> tuple[float, float]:
@@ -171,7 +209,8 @@ def both_ways(terms: Sequence[Term]) -> list[Sequence[Term]]:
     """The terms, and the terms with each pair exchanged unless that changes nothing."""
     if all(term.profile.symmetric for term in terms):
         return [terms]
-    return [terms, [term._replace(profile=Reversed(term.profile), witness=None) for term in terms]]
+    exchanged = (term._replace(profile=Reversed(term.profile), witness=None) for term in terms)
+    return [terms, [term if term.profile.symmetric else other for term, other in zip(terms, exchanged, strict=True)]]
 
 
 def epsilon_above(terms: Sequence[Term], delta: float, tolerance: float) -> float:
@@ -181,12 +220,12 @@ def epsilon_above(terms: Sequence[Term], delta: float, tolerance: float) -> floa
         return _crossing(whole, delta, 1.0)
     if _too_many(terms):
         return math.inf
-    plan = plan_for(terms, delta, tolerance)
+    plan = plan_for(terms, delta, tolerance, formulas=True)
     if plan is None:
         return math.inf
     if plan.found.epsilon < 0.3 * plan.found.spread and delta_above(terms, 0.0, tolerance) <= delta:
         return 0.0
-    return upper_epsilon(plan.dots, plan.step, plan.found, delta, plan.accuracy)
+    return upper_epsilon(plan.parts, plan.step, plan.found, delta, plan.accuracy)
 
 
 def epsilon_below(terms: Sequence[Term], delta: float, tolerance: float) -> float:
@@ -196,10 +235,13 @@ def epsilon_below(terms: Sequence[Term], delta: float, tolerance: float) -> floa
         return _crossing(whole, delta, -1.0)
     if _too_many(terms):
         return 0.0
-    plan = plan_for(terms, delta, tolerance)
+    forms = [formula_of(term.profile, term.times) for term in terms]
+    plan = plan_for(terms, delta, tolerance, formulas=all(form is not None and not form.blur for form in forms))
     if plan is None:
         return 0.0
-    upper = upper_epsilon(plan.dots, plan.step, plan.found, delta, plan.accuracy)
+    upper = upper_epsilon(plan.parts, plan.step, plan.found, delta, plan.accuracy)
+    if not plan.indices:
+        return formula_epsilon(plan.parts, plan.step, plan.found, delta, upper)
     bins = [(term.profile, term.times, places) for term, places in zip(terms, plan.indices, strict=True)]
     return lower_epsilon(bins, plan.step, plan.found, delta, upper)
 
@@ -221,7 +263,7 @@ def delta_above(terms: Sequence[Term], epsilon: float, tolerance: float) -> floa
         return 1.0
     epsilon = min(epsilon, _FARTHEST)
     plan = plan_at(terms, epsilon, tolerance)
-    view = UpperWindow(plan.dots, plan.step, plan.found, epsilon, plan.found.log_delta)
+    view = view_of(plan.parts, plan.step, plan.found, epsilon, plan.found.log_delta)
     return math.exp(min(view.log_delta(epsilon), 0.0)) * (1 + 1e-12)
 
 
@@ -278,7 +320,7 @@ def account(
 @final
 @dataclass(frozen=True, slots=True)
 class PldLoss(Loss):
-    r"""Certified bounds by tilted connect-the-dots.
+    r"""Certified bounds by tilted connect-the-dots, and by formulas where there are any.
 
     Guarantee:
         ``epsilon`` and ``delta`` are never below the truth, rounding included, and

@@ -56,10 +56,12 @@ from numpy.typing import NDArray
 from scipy.fft import irfft, rfft
 from scipy.special import erfcx
 
+from defocus.privacy.accounting.pld.formulas import Formula
 from defocus.privacy.accounting.pld.profiles import Floats, Profile, U
 
 __all__ = [
     "Dots",
+    "Part",
     "Saddle",
     "Spectrum",
     "TailSum",
@@ -103,6 +105,26 @@ class Dots:
         weights /= total
         return weights, largest + math.log(total)
 
+    @property
+    def top(self) -> float:
+        """The largest finite loss."""
+        return float(self.losses[-1])
+
+    def cumulant(self, theta: float) -> float:
+        """Log of the tilted total mass."""
+        return self.tilted(theta)[1]
+
+    def moments(self, theta: float) -> tuple[float, float, float]:
+        """Cumulant, mean and variance under the tilt."""
+        weights, value = self.tilted(theta)
+        centre = float(weights @ self.losses)
+        away = self.losses - centre
+        return value, centre, float(weights @ (away * away))
+
+    def rise(self, theta: float) -> float:
+        """By how much the grid widens the tilted law: the mean square of the gaps."""
+        return float(self.tilted(theta)[0] @ (self.gaps * self.gaps))
+
     def digits(self, theta: float) -> float:
         """Relative error of the tilted weights and of their sum, in units of the last place."""
         return (
@@ -110,6 +132,10 @@ class Dots:
             + 4 * float(np.max(np.abs(self.log_p) + abs(theta) * np.abs(self.losses)))
             + 2 * math.log2(len(self.losses) + 2)
         )
+
+
+Part: TypeAlias = Dots | Formula
+"""A law that is composed with others: on a grid, or by its formula."""
 
 
 def connect(profile: Profile, losses: Floats, times: int) -> Dots:
@@ -200,24 +226,70 @@ class TailSum(NamedTuple):
 
 
 class Spectrum:
-    """The composition of ``parts`` on lattice ``step``, tilted by ``theta`` and wrapped onto ``size`` points."""
+    """The composition of ``parts`` on lattice ``step``, tilted by ``theta`` and wrapped onto ``size`` points.
 
-    def __init__(self, parts: Sequence[Dots], step: float, theta: float, size: int) -> None:
-        self.step, self.size = step, size
-        transform = _transform_error(size) * math.sqrt(size)
-        kept = np.arange(size // 2 + 1)
-        log_bound = np.zeros(len(kept))
+    Formulas need no lattice: with one among them, ``size`` times ``step`` is the period, and half of ``size`` the
+    number of frequencies; there is :meth:`excess`, and no :meth:`tail`.
+    """
+
+    def __init__(self, parts: Sequence[Part], step: float, theta: float, size: int) -> None:
+        self.step, self.size, self.theta = step, size, theta
+        self.cumulant, self.slack = 0.0, 0.0
+        formulas = [part for part in parts if not isinstance(part, Dots)]
+        dots = sorted((part for part in parts if isinstance(part, Dots)), key=lambda part: -part.times)
+        kept, log_bound, coefficients, wobbles = self._transformed(dots)
+        frequencies: Floats = 2 * math.pi / (size * step) * kept.astype(np.float64)
+        known = [form.transform(theta, frequencies) for form in formulas]
+        for form, (values, error) in zip(formulas, known, strict=True):
+            self.cumulant += form.times * form.cumulant(theta)
+            self.slack += form.times * (form.slack(theta) + form.blur * (1 + 2 * theta))
+            log_bound = log_bound + form.times * np.log(np.abs(values) + error)
+        alive = log_bound > -_NEGLIGIBLE
+        kept, log_bound = kept[alive], log_bound[alive]
+        self._index = kept
+        self._twice = np.where((kept == 0) | (2 * kept == size), 1.0, 2.0)
+        self._angle = 2 * math.pi * kept / size
+        self._power = np.ones(len(kept), dtype=np.complex128)
+        self._error_squared, self._error = np.zeros(len(kept)), np.zeros(len(kept))
+        for part, values, wobble in zip(dots, coefficients, wobbles, strict=True):
+            value = values[alive]
+            self._power *= _power(value, part.times)
+            # T|e|(|F|+|e|)^(T-1) times the other factors, the |e| kept apart for Cauchy-Schwarz.
+            rest = np.exp(log_bound - np.log(np.abs(value) + wobble)) * part.times * wobble
+            self._error_squared += len(dots) * rest * rest
+        for form, (values, error) in zip(formulas, known, strict=True):
+            self._power *= np.conj(_power(values[alive], form.times))
+            bound = np.abs(values[alive]) + error[alive]
+            self._error += np.exp(log_bound - np.log(bound)) * form.times * error[alive]
+        self._operations = (64.0 + 4.0 * sum(part.times for part in parts)) * U
+        self._blur = sum(form.times * form.blur for form in formulas)
+        envelope = sum(form.times * form.envelope(theta, math.pi / step) for form in formulas)
+        self._unseen = math.exp(envelope) * step / math.pi**2 * 1.01
+        self._law: Floats | None = None
+        self._suffixes: dict[tuple[int, float], Floats] = {}
+        self._inverse = 0.0
+        if len(kept) > _MANY and not formulas:
+            full = np.zeros(size // 2 + 1, dtype=np.complex128)
+            full[kept] = self._power
+            self._law = irfft(full, size)
+            self._inverse = _transform_error(size) * math.sqrt(float(np.square(self._law).sum()))
+
+    def _transformed(
+        self, parts: Sequence[Dots]
+    ) -> tuple[NDArray[np.int64], Floats, list[NDArray[np.complex128]], list[float]]:
+        """Frequencies that may matter, bounds on the log of their size, each part's coefficients, and their errors."""
+        transform = _transform_error(self.size) * math.sqrt(self.size)
+        kept = np.arange(self.size // 2 + 1)
+        log_bound: Floats = np.zeros(len(kept))
         coefficients: list[NDArray[np.complex128]] = []
         wobbles: list[float] = []
-        self.cumulant, self.slack = 0.0, 0.0
-        parts = sorted(parts, key=lambda part: -part.times)
         for part in parts:
-            weights, cumulant = part.tilted(theta)
+            weights, cumulant = part.tilted(self.theta)
             self.cumulant += part.times * cumulant
             short = -math.log1p(-part.shortfall) if part.shortfall < 1 else math.inf
-            self.slack += part.times * (part.digits(theta) * U + short)
-            index = np.rint(part.losses / step).astype(np.int64)
-            wrapped = np.bincount(index % size, weights=weights, minlength=size)
+            self.slack += part.times * (part.digits(self.theta) * U + short)
+            index = np.rint(part.losses / self.step).astype(np.int64)
+            wrapped = np.bincount(index % self.size, weights=weights, minlength=self.size)
             coefficients.append(rfft(wrapped)[kept])
             wobbles.append(transform * math.sqrt(float(np.square(wrapped).sum())) * (1 + 1e-6))
             bound = np.abs(coefficients[-1]) + wobbles[-1]
@@ -226,29 +298,7 @@ class Spectrum:
             kept, log_bound, bound = kept[alive], log_bound[alive], bound[alive]
             coefficients = [values[alive] for values in coefficients]
             log_bound = log_bound + part.times * np.log(bound)
-        alive = log_bound > -_NEGLIGIBLE
-        kept, log_bound = kept[alive], log_bound[alive]
-        self._index = kept
-        self._twice = np.where((kept == 0) | (2 * kept == size), 1.0, 2.0)
-        self._angle = 2 * math.pi * kept / size
-        power = np.ones(len(kept), dtype=np.complex128)
-        self._error_squared = np.zeros(len(kept))
-        for part, values, wobble in zip(parts, coefficients, wobbles, strict=True):
-            value = values[alive]
-            power *= _power(value, part.times)
-            # T|e|(|F|+|e|)^(T-1) times the other factors, the |e| kept apart for Cauchy-Schwarz.
-            rest = np.exp(log_bound - np.log(np.abs(value) + wobble)) * part.times * wobble
-            self._error_squared += len(parts) * rest * rest
-        self._power = power
-        self._operations = (64.0 + 4.0 * sum(part.times for part in parts)) * U
-        self._law: Floats | None = None
-        self._suffixes: dict[tuple[int, float], Floats] = {}
-        self._inverse = 0.0
-        if len(kept) > _MANY:
-            full = np.zeros(size // 2 + 1, dtype=np.complex128)
-            full[kept] = power
-            self._law = irfft(full, size)
-            self._inverse = _transform_error(size) * math.sqrt(float(np.square(self._law).sum()))
+        return kept, log_bound, coefficients, wobbles
 
     def tail(self, first: int, last: int, rate: float, reference: int) -> TailSum:
         r"""The sum over k in [first, last] of :math:`e^{-a h (k - reference)}` times the tilted law, a = ``rate``."""
@@ -272,6 +322,26 @@ class Spectrum:
         scale = math.exp(shift)
         scaling = abs(value) * 4 * U * (4 + abs(shift))
         return TailSum(value * scale, (rounding + spread + dropped + scaling) * scale * 1.01)
+
+    def excess(self, epsilon: float) -> TailSum:
+        r"""The tilted law's mean of :math:`e^{-\theta(l-\varepsilon)}(1-e^{\varepsilon-l})_+`, by frequencies alone.
+
+        The transform of this is :math:`1/((\theta+it)(\theta+1+it))`. The sum over all frequencies of a period is the
+        value and those of every whole period away, which are positive. Frequencies beyond the last have the formulas'
+        least size, and the kernel's at most :math:`1/t^2`, which add up to step/π².
+        """
+        epsilon -= 2 * self._blur  # laws within e^±blur of these have e^blur of what these have there
+        t = self._angle / self.step
+        kernel = 1 / ((self.theta + 1j * t) * (self.theta + 1 + 1j * t))
+        period = self.size * self.step
+        twice = np.where(self._index == 0, 1.0, 2.0)
+        value = float((twice * (np.conj(self._power) * kernel * np.exp(-1j * epsilon * t)).real).sum()) / period
+        reach = twice * np.abs(kernel)
+        error = float((reach * (np.abs(self._power) * (self._operations + 16 * U * (1 + abs(epsilon) * t)))).sum())
+        error += float((reach * self._error).sum())
+        error += math.sqrt(float((reach * reach * self._error_squared).sum()))
+        dropped = math.exp(-_NEGLIGIBLE) * (1 / (self.theta * (1 + self.theta) * period) + period)
+        return TailSum(value, error / period * 1.01 + dropped + self._unseen)
 
     def _summed(self, law: Floats, last: int, count: int, rate: float) -> float:
         """The weighted sum over the ``count`` places up to ``last``, from suffixes kept for the next question."""
@@ -340,44 +410,42 @@ class Window(NamedTuple):
     cumulants: tuple[tuple[float, float], ...]
 
 
-def cumulant(parts: Sequence[Dots], theta: float) -> float:
+def cumulant(parts: Sequence[Part], theta: float) -> float:
     """Log of the tilted total mass of the composition."""
-    return sum(part.times * part.tilted(theta)[1] for part in parts)
+    return sum(part.times * part.cumulant(theta) for part in parts)
 
 
-def moments(parts: Sequence[Dots], theta: float) -> tuple[float, float, float]:
+def moments(parts: Sequence[Part], theta: float) -> tuple[float, float, float]:
     """Cumulant, mean and variance of the composition tilted by theta."""
     total = mean = variance = 0.0
     for part in parts:
-        weights, value = part.tilted(theta)
-        centre = float(weights @ part.losses)
-        away = part.losses - centre
+        value, centre, spread = part.moments(theta)
         total += part.times * value
         mean += part.times * centre
-        variance += part.times * float(weights @ (away * away))
+        variance += part.times * spread
     return total, mean, variance
 
 
-def _saddle(parts: Sequence[Dots], theta: float) -> Saddle:
+def _saddle(parts: Sequence[Part], theta: float) -> Saddle:
     total, mean, variance = moments(parts, theta)
     spread = math.sqrt(max(variance, 1e-300))
     share = 0.5 * (float(erfcx(theta * spread / _SQRT2)) - float(erfcx((1 + theta) * spread / _SQRT2)))
     return Saddle(theta, mean, spread, total - theta * mean + math.log(max(share, 1e-300)))
 
 
-def saddle_for(parts: Sequence[Dots], delta: float, guess: float = 2.0, tolerance: float = 0.02) -> Saddle:
+def saddle_for(parts: Sequence[Part], delta: float, guess: float = 2.0, tolerance: float = 0.02) -> Saddle:
     """The tilt at which the estimated tail is ``delta``."""
     target = math.log(delta)
     return _search(parts, lambda found: found.log_delta - target, guess, tolerance)
 
 
-def saddle_at(parts: Sequence[Dots], epsilon: float, guess: float = 2.0) -> Saddle:
+def saddle_at(parts: Sequence[Part], epsilon: float, guess: float = 2.0) -> Saddle:
     """The tilt at which ``epsilon`` is typical, with delta estimated there."""
     found = _search(parts, lambda found: (epsilon - found.epsilon) / found.spread, guess, 0.05)
     return found._replace(log_delta=found.log_delta - found.theta * (epsilon - found.epsilon))
 
 
-def _search(parts: Sequence[Dots], excess: Callable[[Saddle], float], guess: float, tolerance: float) -> Saddle:
+def _search(parts: Sequence[Part], excess: Callable[[Saddle], float], guess: float, tolerance: float) -> Saddle:
     """Find a zero of a function that falls as log theta grows: bracket it, then interpolate."""
     below: tuple[float, float] | None = None
     above: tuple[float, float] | None = None
@@ -413,7 +481,7 @@ def _search(parts: Sequence[Dots], excess: Callable[[Saddle], float], guess: flo
     return found._replace(theta=max(found.theta, _LEAST_TILT / spread))
 
 
-def window(parts: Sequence[Dots], found: Saddle, epsilon: float, log_delta: float) -> Window:
+def window(parts: Sequence[Part], found: Saddle, epsilon: float, log_delta: float) -> Window:
     """The tilt near the saddle whose window is narrowest while wrapped mass and rounding stay negligible.
 
     A tilt that is too weak leaves the tail a small part of the tilted law, and rounding,
