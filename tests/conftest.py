@@ -46,16 +46,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Keep the garbage collector from modules and test items: two million objects that live to the end."""
+    """Keep the garbage collector from modules and test items: two million objects that live to the end, and at the end."""
     gc.disable()
     result = yield
     gc.freeze()
     gc.enable()
     return result
-
-
-def pytest_unconfigure() -> None:
-    gc.unfreeze()
 
 
 @pytest.hookimpl(trylast=True)
