@@ -4,6 +4,7 @@ The same examples on every run, and no deadline on shared machines; explore with
 ``pytest --hypothesis-profile=explore``. Each worker of a parallel run has a server of its own.
 """
 
+import atexit
 import gc
 import os
 import shutil
@@ -46,10 +47,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Keep the garbage collector from modules and test items: two million objects that live to the end, and at the end."""
+    """Keep the garbage collector from modules and test items: two million objects that live to the end."""
     gc.disable()
     result = yield
     gc.freeze()
+    atexit.register(gc.unfreeze)
     gc.enable()
     return result
 
