@@ -6,7 +6,7 @@ import pytest
 
 from defocus.learning import trainer
 
-# pytest listens to every logger that keeps its messages to itself; PyTorch writes its diary of traces as soon as anybody
+# pytest listens to every logger that keeps its messages to itself, and PyTorch writes its diary of traces once anybody
 # listens, a stack of calls for each tensor.
 logging.getLogger("torch.__trace").propagate = True
 
