@@ -61,9 +61,9 @@ $(FLOWER)/.ready: $(READY)
 	$(FLOWER)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt 'flwr>=1.41,<1.42'
 	touch $@
 
-# The rooms, each by itself: what tries all of them together is left to `make test`.
+# The rooms, each by itself: what tries all of them together is left to `make test`, and of tests with many cases, most of them.
 fast: $(READY)
-	$(PYTEST) $(foreach room,soundness audit docs examples,--ignore tests/$(room))
+	$(PYTEST) --cases 8 $(foreach room,soundness audit docs examples,--ignore tests/$(room))
 
 slow: $(READY) browser
 	$(PYTEST) -m 'slow or long'

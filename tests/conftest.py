@@ -4,6 +4,7 @@ The same examples on every run, and no deadline on shared machines; explore with
 ``pytest --hypothesis-profile=explore``. Each worker of a parallel run has a server of its own.
 """
 
+import atexit
 import gc
 import os
 import shutil
@@ -19,6 +20,7 @@ from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 from tests import mariadb as mariadb_server
 from tests import postgresql
+from tests.cases import cases_of_tests, left_out_of
 from tests.repeatable import Repeatable
 
 from defocus.engines.spark.sessions import find_java, pyspark
@@ -38,6 +40,7 @@ if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--salt", type=int, default=0, help="draw another noise in every test that gives no bits")
+    parser.addoption("--cases", type=int, help="of tests with more cases, try so many: some from all over the list")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -50,20 +53,22 @@ def pytest_collection() -> Generator[None, object, object]:
     gc.disable()
     result = yield
     gc.freeze()
+    atexit.register(gc.unfreeze)
     gc.enable()
     return result
 
 
-def pytest_unconfigure() -> None:
-    gc.unfreeze()
-
-
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with what needs Spark, then with what is slow, so that workers who share the rest end together.
 
     Workers start with equal parts of the list and take work from the end of each other's, so one Spark is enough.
     """
+    if (most := config.getoption("--cases")) is not None:
+        left_out = [item for cases in cases_of_tests(items) for item in left_out_of(cases, most)]
+        config.hook.pytest_deselected(items=left_out)
+        gone = set(left_out)
+        items[:] = [item for item in items if item not in gone]
     items.sort(key=lambda item: (not on_spark(item), item.get_closest_marker("slow") is None))
 
 

@@ -6,6 +6,7 @@ import random
 import numpy as np
 import pytest
 import torch
+from tests.cases import left_out_of
 from tests.repeatable import Repeatable
 
 from defocus.noise import system
@@ -79,3 +80,12 @@ def test_marked_tests_draw_from_the_system(monkeypatch: pytest.MonkeyPatch) -> N
         system().words(1)
     with Repeatable(0).drawing("here"):
         system().words(1)
+
+
+@pytest.mark.parametrize(("cases", "most"), [(0, 8), (7, 8), (8, 8), (9, 8), (100, 8), (3, 2)])
+def test_fewer_cases_are_the_first_the_last_and_some_between(cases: int, most: int) -> None:
+    out = left_out_of(list(range(cases)), most)
+    kept = sorted(set(range(cases)) - set(out))
+    assert len(kept) == min(cases, most)
+    assert not {0, cases - 1} & set(out)
+    assert max(np.diff(kept), default=0) <= max(1, -(-cases // (most - 1)))

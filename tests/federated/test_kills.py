@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.federated.processes import POINTS, Sites, declared, sites_in
+from tests.waiting import HANGS
 
 import defocus as dp
 from defocus.errors import TooFewPartiesError
@@ -88,7 +89,7 @@ def test_after_a_coordinator_that_is_killed_before_whatever_it_sends_the_next_on
 
 def answered(home: Path) -> Any:
     """The answer of all, once all have noticed that the last coordinator is gone; before that, nobody is charged."""
-    until = time.monotonic() + 20
+    until = time.monotonic() + HANGS
     while True:
         try:
             return dp.federation(home / "federation.toml").sql(SQL, epsilon=10)

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.federated.processes import free_ports
+from tests.waiting import HANGS
 
 import defocus as dp
 from defocus.errors import DefocusError, InvalidParameterError, ProtocolError, TooFewPartiesError
@@ -97,8 +98,8 @@ def coordinator_at(home: Path, number: int = 1) -> Iterator[Channel]:
     known = read_membership(home / "federation.toml")
     made = context(home / "coordinator.key", known.coordinator, known.sites, server=False)
     member = known.sites[number - 1]
-    with socket.create_connection((member.host, member.port), timeout=20) as plain:
-        channel = Channel(made.wrap_socket(plain), member, 20)
+    with socket.create_connection((member.host, member.port), timeout=HANGS) as plain:
+        channel = Channel(made.wrap_socket(plain), member, HANGS)
         try:
             yield channel
         finally:
@@ -131,7 +132,7 @@ def test_strangers_who_hold_connections_open_keep_nobody_out(home: Path, sites: 
     held: list[socket.socket] = []
     try:
         while len(held) < 2 * site._STRANGERS:
-            held += [socket.create_connection((known.host, known.port), timeout=5)]
+            held += [socket.create_connection((known.host, known.port), timeout=HANGS)]
         assert "took no part" not in told(asked(home))
         assert len(sites["north"]._strangers) <= site._STRANGERS
     finally:
@@ -661,16 +662,16 @@ def test_a_member_speaks_for_itself_alone(home: Path, sites: dict[str, Site]) ->
     own, other = known.sites[:2]
     made = context(home / "south.key", other, [own], server=False)
     with (
-        socket.create_connection((own.host, own.port), timeout=20) as plain,
+        socket.create_connection((own.host, own.port), timeout=HANGS) as plain,
         made.wrap_socket(plain) as secured,
     ):
-        channel = Channel(secured, own, 20)
+        channel = Channel(secured, own, HANGS)
         with pytest.raises(ProtocolError, match=r"broke off|lost"):  # whichever comes first
             channel.receive({})
     assert identity_at(home / "south.key").public == other.public
     mine = context(home / "coordinator.key", known.coordinator, [own], server=False)
     with (
-        socket.create_connection((other.host, other.port), timeout=20) as plain,
+        socket.create_connection((other.host, other.port), timeout=HANGS) as plain,
         pytest.raises((ProtocolError, ssl.SSLError)),
     ):
-        Channel(mine.wrap_socket(plain), own, 20)
+        Channel(mine.wrap_socket(plain), own, HANGS)

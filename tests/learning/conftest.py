@@ -1,8 +1,14 @@
 """What tests of runs share."""
 
+import logging
+
 import pytest
 
 from defocus.learning import trainer
+
+# pytest listens to every logger that keeps its messages to itself, and PyTorch writes its diary of traces once anybody
+# listens, a stack of calls for each tensor.
+logging.getLogger("torch.__trace").propagate = True
 
 
 @pytest.fixture

@@ -309,7 +309,10 @@ def test_a_loss_that_reaches_weights_past_the_model_gets_their_gradient() -> Non
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("layer", [nn.LSTM(2, 4), nn.GRU(2, 4), nn.RNN(2, 4)], ids=lambda layer: type(layer).__name__)
+@pytest.mark.parametrize(
+    "layer", [nn.LSTM(2, 4), *(pytest.param(layer(2, 4), marks=pytest.mark.slow) for layer in (nn.GRU, nn.RNN))],
+    ids=lambda layer: type(layer).__name__,
+)  # fmt: skip
 def test_the_remedy_names_an_order_of_dimensions_that_was_forgotten(layer: nn.Module) -> None:
     with pytest.raises(DependentExamplesError) as caught:
         check(Recurrent(layer))

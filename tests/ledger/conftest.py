@@ -1,4 +1,4 @@
-"""Every test of the ledger that takes ``where`` runs on an SQLite file and on a real PostgreSQL server."""
+"""Every test of the ledger that takes ``where`` runs on an SQLite file and, slowly, on a real PostgreSQL server."""
 
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -23,7 +23,7 @@ def postgresql(server: str) -> str:
     return f"{server}&schema=ledger_{next(_numbers)}"
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A place for a new ledger."""
     if request.param == "sqlite":

@@ -12,7 +12,7 @@ import pytest
 from defocus.errors import DefocusError, LedgerBusyError, LedgerDamagedError, LedgerUnavailableError
 from defocus.ledger import Entry, Ledger, verify
 from defocus.ledger.chain import Chain
-from defocus.ledger.sqlite import SqliteFile
+from defocus.ledger.sqlite import _COMPILED, SqliteFile
 from defocus.ledger.store import Session
 from defocus.privacy.budgets import Budget
 from defocus.privacy.events import Laplace, Pure
@@ -347,3 +347,12 @@ def test_a_place_that_cannot_hold_a_file_is_refused(opened: Opener, tmp_path: Pa
 def test_a_ledger_of_rows_is_opened_by_path_object(where: str) -> None:
     with Ledger.open(Path(where), budget=Budget(1), unit=rows(), dataset="visits") as ledger:
         assert ledger.where == where
+
+
+def test_statements_are_compiled_once_for_all_files(opened: Opener, tmp_path: Path) -> None:
+    filled(opened(), 2).close()
+    compiled = len(_COMPILED)
+    with opened(where=tmp_path / "other.ledger", dataset="other") as other:
+        filled(other, 2)
+        assert other.dataset == "other"
+    assert len(_COMPILED) == compiled > 5

@@ -146,8 +146,9 @@ def bound_law(m: NoisyLocalSensitivity, level: int) -> dict[int, Any]:
     """The law of the bound, from the definition."""
     noise = laplace(1 / (float(m.epsilon) * float(m.share or 0)))
     found: dict[int, Any] = Counter()
+    middle = level + m.margin
     for x in range(-400, 400):
-        found[max(1, min(level + x + m.margin, m.cap))] += noise(x)
+        found[max(1, min(middle + x, m.cap))] += noise(x)
     return found
 
 

@@ -98,8 +98,8 @@ def search(
     ...     there = {frozenset(edge) for edge in edges if edge[0] != edge[1]}
     ...     closed = [len(there & {frozenset((a, b)) for b in range(7)}) for a in range(7)]
     ...     return int(Laplace(scale=1).sample(np.array([sum(n * (n - 1) // 2 for n in closed)]))[0])
-    >>> print(search(triangles, "edges", trials=1000, claimed=2).pair[:22])
-    a clique lacks an edge
+    >>> search(triangles, "edges", trials=1000, claimed=2).verdict  # on a clique that lacks an edge, say
+    'violation'
     """
     setting = _setting(
         mechanism, trials=trials, confidence=confidence, delta=delta, claimed=claimed, seconds=seconds, timing=timing

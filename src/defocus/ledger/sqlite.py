@@ -28,10 +28,11 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, final
 
-from sqlalchemy import Connection, Engine, QueuePool, create_engine, event
+from sqlalchemy import Connection, Dialect, Engine, QueuePool, create_engine, event, make_url
 from sqlalchemy.exc import DisconnectionError, SQLAlchemyError
 
 from defocus.errors import LedgerBusyError, LedgerDamagedError, LedgerError, LedgerUnavailableError
@@ -51,7 +52,19 @@ from defocus.ledger.store import (
 __all__ = ["SqliteFile"]
 
 _APPLICATION = 0x4465466C  # "DeFl": tells `file` and us whose database it is
+_URL = "sqlite+pysqlite://"
+_COMPILED: dict[Any, Any] = {}
+"""The few statements of a ledger, compiled once for all files: that took longer than to run them."""
 _TRUSTED = "restore the ledger from a trusted copy, and check it against an anchor kept elsewhere."
+
+
+@cache
+def _dialect() -> Dialect:
+    """What SQLAlchemy knows about the SQLite of this process."""
+    engine = create_engine(_URL)
+    engine.connect().close()
+    engine.dispose()
+    return engine.dialect
 
 
 @final
@@ -73,7 +86,7 @@ class SqliteFile(Place):
         mode = "ro" if self.read_only else "rwc" if create else "rw"
         uri = f"{self.path.as_uri()}?mode={mode}"
 
-        def connect() -> sqlite3.Connection:
+        def connect() -> Any:
             if create:
                 self._own()
             connection = sqlite3.connect(
@@ -86,9 +99,9 @@ class SqliteFile(Place):
                 raise
             return connection
 
-        engine = create_engine(
-            "sqlite+pysqlite://", creator=connect, poolclass=QueuePool, max_overflow=-1, hide_parameters=True
-        )
+        pool = QueuePool(connect, max_overflow=-1, dialect=_dialect())
+        known = {"compiled_cache": _COMPILED}
+        engine = Engine(pool, _dialect(), make_url(_URL), hide_parameters=True, execution_options=known)
         event.listen(engine, "connect", self._connected)
         event.listen(engine, "checkout", self._followed)
         event.listen(engine, "close", self._tidied)
