@@ -30,10 +30,9 @@ __all__ = ["OneRun", "one_run", "scaled"]
 
 _PARTS = (1.0, 0.5, 0.25, 0.1, 0.05)
 """Shares of the canaries that are guessed where only (epsilon, delta) is known, fixed beforehand, with equal errors."""
-_ALONE = 0.75
 _TOGETHER = 0.25
-"""Shares of the canaries that are guessed where an event is known: with independent canaries, and without."""
-_GROUPS = 0.2
+"""The share of the canaries that is guessed where an event is known and canaries are not independent."""
+_GROUPS = 0.1
 """The part of the error that tests of single groups of canaries share."""
 _FEW = 64
 """In a smaller group, all are guessed."""
@@ -149,10 +148,11 @@ def one_run(
         its event is called a violation with probability 1 − ``confidence`` at most.
 
         With ``independent``, what is rejected is less: runs in which canaries are treated independently, as noise on
-        sums does to canaries that are orthogonal. The test is stronger for it, and guesses three quarters of them. A
-        run that is right but tells about all canaries together by one chance event may be rejected.
+        sums does to canaries that are orthogonal. The test is stronger for it, and guesses as many of them as show most
+        under the curve of the event, which is known before any score is. A run that is right but tells about all
+        canaries together by one chance event may be rejected.
 
-        With ``groups``, a label for each canary, all canaries together have four fifths of the error, and each group
+        With ``groups``, a label for each canary, all canaries together have nine tenths of the error, and each group
         by itself an equal part of the rest: what spares a part of a release shows there.
 
         With ``changes=2``, coins decide between two persons, and the ledger counts one who is added or removed: the
@@ -270,12 +270,11 @@ def _curve(event: Event, delta: float, adjacency: Adjacency, level: int, changes
         loss: Loss = pld.account(noisier, adjacency, tolerance=_TOLERANCE)
     except UnsupportedEventError:
         loss = _loss(event, adjacency, level)
-    curve = Curve.of(loss, delta)
-    return curve.twice() if changes == 2 else curve
+    return Curve.of(loss, delta, changes)
 
 
 def _by_event(values: NDArray[np.float64], coins: _Coins, groups: Any, error: float, claim: _Claim) -> OneRun:
-    part = _ALONE if claim.alone else _TOGETHER
+    part = claim.curve(0).telling() if claim.alone else _TOGETHER
     tests = []
     sets = _sets(groups, len(values))
     for chosen in [np.ones(len(values), bool), *sets]:
