@@ -245,17 +245,27 @@ class _Claim:
     alone: bool
     changes: int
 
+    @property
+    def test(self) -> _Test:
+        """How likely guesses are right so often."""
+        return independent if self.alone else tradeoff
+
     def curve(self, level: int) -> Curve:
         """That of the same with more noise."""
         return _curve(self.event, self.delta, self.adjacency, level, self.changes)
 
     def epsilon(self, level: int) -> float:
         """The epsilon of a curve, from below where the accountant knows, else as it counts."""
-        loss = _loss(self.event, self.adjacency, level)
-        try:
-            return max(0.0, loss.interval(self.delta).lower)
-        except DefocusError:  # no certified lower bound is known for this event
-            return loss.epsilon(self.delta)
+        return _epsilon(self.event, self.delta, self.adjacency, level)
+
+
+@lru_cache(maxsize=256)
+def _epsilon(event: Event, delta: float, adjacency: Adjacency, level: int) -> float:
+    loss = _loss(event, adjacency, level)
+    try:
+        return max(0.0, loss.interval(delta).lower)
+    except DefocusError:  # no certified lower bound is known for this event
+        return loss.epsilon(delta)
 
 
 def _loss(event: Event, adjacency: Adjacency, level: int) -> Loss:
@@ -283,11 +293,10 @@ def _by_event(values: NDArray[np.float64], coins: _Coins, groups: Any, error: fl
         share = error if not sets else error * (1 - _GROUPS) if whole else error * _GROUPS / len(sets)
         tests.append(_Guessed(m, guesses, _right(values[chosen], coins[chosen], guesses), share))
 
-    test: _Test = independent if claim.alone else tradeoff
-    best, found = tests[0], _least_level(tests[0], claim.curve, test)
+    best, found = tests[0], _least_level(tests[0], claim)
     for each in tests[1:]:
-        if _rejects(each, found - 1, claim.curve, test):  # a group that shows more than all together
-            best, found = each, _least_level(each, claim.curve, test)
+        if _rejects(each, found - 1, claim):  # a group that shows more than all together
+            best, found = each, _least_level(each, claim)
     showing = found < _MOST_LEVEL
     return OneRun(
         epsilon_lower=claim.epsilon(found) if showing else 0.0,
@@ -304,23 +313,24 @@ def _by_event(values: NDArray[np.float64], coins: _Coins, groups: Any, error: fl
     )
 
 
-def _rejects(guessed: _Guessed, level: int, curve: Callable[[int], Curve], test: _Test) -> bool:
+def _rejects(guessed: _Guessed, level: int, claim: _Claim) -> bool:
     if 2 * guessed.right <= guessed.guesses:
         return False
-    return test(guessed.canaries, guessed.guesses, guessed.right, curve(level)) <= guessed.error
+    return claim.test(guessed.canaries, guessed.guesses, guessed.right, claim.curve(level)) <= guessed.error
 
 
-def _least_level(guessed: _Guessed, curve: Callable[[int], Curve], test: _Test) -> int:
+@lru_cache(maxsize=256)
+def _least_level(guessed: _Guessed, claim: _Claim) -> int:
     """The least level of noise that the guesses reject; all above are rejected too, as their curves are lower."""
 
     def rejects(level: int) -> bool:
-        return _rejects(guessed, level, curve, test)
+        return _rejects(guessed, level, claim)
 
-    if test(guessed.canaries, guessed.guesses, guessed.right, Curve.of_pure(0.0)) > guessed.error:
+    if claim.test(guessed.canaries, guessed.guesses, guessed.right, Curve.of_pure(0.0)) > guessed.error:
         return _MOST_LEVEL
     near, step = 0, 1
     for _ in range(3):
-        near = _nearer(guessed, curve(near), near)
+        near = _nearer(guessed, claim.curve(near), near)
     if rejects(near):
         low, high = near - 1, near
         while low >= _LEAST_LEVEL and rejects(low):
