@@ -226,13 +226,13 @@ class Canaries:
             at = self._names.index(cell.name)
             total, clip = released[at], clips[cell.group]
             seen = cell.blocks(total) @ torch.from_numpy(row).to(total)
-            x = seen.double().cpu().numpy() * (self._plan.batch_size / clip)
+            x = seen.double().cpu() * (self._plan.batch_size / clip)
             noise = scales[at] / clip
             if cell.canaries >= _ENOUGH:
-                x = x - np.median(x)
-                noise = max(noise, _SPREAD * float(np.median(np.abs(x))))
+                x -= x.median()
+                noise = max(noise, _SPREAD * float(x.abs().median()))
             mine = slice(cell.first, cell.first + cell.canaries)
-            weighted[mine] += x / noise**2
+            weighted[mine] += x.numpy() / noise**2
             precision[mine] += 1 / noise**2
             if self._plan.strategy is None:
                 cell.learn(total, scales[at] / self._plan.batch_size, move=self._looks & (self._looks + 1) == 0)
@@ -250,7 +250,8 @@ class Canaries:
             self._plus, self._minus = (np.full(self.count, -np.inf) for _ in range(2))
             self._epoch, self._seen = epoch, 0
         self._plus = np.logaddexp(self._plus, (x - 0.5) * precision)
-        self._minus = np.logaddexp(self._minus, (-x - 0.5) * precision)
+        if self.replaced:
+            self._minus = np.logaddexp(self._minus, (-x - 0.5) * precision)
         self._seen += 1
 
     def _sum(self) -> _Floats:

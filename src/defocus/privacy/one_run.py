@@ -261,15 +261,11 @@ class _Claim:
 
 @lru_cache(maxsize=256)
 def _epsilon(event: Event, delta: float, adjacency: Adjacency, level: int) -> float:
-    loss = _loss(event, adjacency, level)
+    noisier = scaled(event, _LEVEL**level)
     try:
-        return max(0.0, loss.interval(delta).lower)
+        return max(0.0, pld.account(noisier, adjacency, tolerance=_TOLERANCE).interval(delta).lower)
     except DefocusError:  # no certified lower bound is known for this event
-        return loss.epsilon(delta)
-
-
-def _loss(event: Event, adjacency: Adjacency, level: int) -> Loss:
-    return tightest(scaled(event, _LEVEL**level), adjacency)
+        return tightest(noisier, adjacency).epsilon(delta)
 
 
 @lru_cache(maxsize=256)
@@ -279,7 +275,7 @@ def _curve(event: Event, delta: float, adjacency: Adjacency, level: int, changes
     try:
         loss: Loss = pld.account(noisier, adjacency, tolerance=_TOLERANCE)
     except UnsupportedEventError:
-        loss = _loss(event, adjacency, level)
+        loss = tightest(noisier, adjacency)
     return Curve.of(loss, delta, changes)
 
 
@@ -328,9 +324,7 @@ def _least_level(guessed: _Guessed, claim: _Claim) -> int:
 
     if claim.test(guessed.canaries, guessed.guesses, guessed.right, Curve.of_pure(0.0)) > guessed.error:
         return _MOST_LEVEL
-    near, step = 0, 1
-    for _ in range(3):
-        near = _nearer(guessed, claim.curve(near), near)
+    near, step = _near(guessed, claim), 1
     if rejects(near):
         low, high = near - 1, near
         while low >= _LEAST_LEVEL and rejects(low):
@@ -347,13 +341,22 @@ def _least_level(guessed: _Guessed, claim: _Claim) -> int:
     return high
 
 
-def _nearer(guessed: _Guessed, curve: Curve, level: int) -> int:
-    """A level to look at, from the curve at another: guesses are right by so much more than half as noise is less."""
+def _near(guessed: _Guessed, claim: _Claim) -> int:
+    """A level to look at first: where guesses are right as often as was shown, along a line through two others."""
     part = guessed.guesses / guessed.canaries
     shown = float(betaincinv(guessed.right, guessed.guesses - guessed.right + 1, guessed.error)) - 1 / 2
-    ratio = (curve.right(part) / part - 1 / 2) / max(shown, 1e-9)
-    near = level + round(math.log(max(ratio, 1e-9)) / math.log(_LEVEL))
-    return min(max(near, _LEAST_LEVEL), _MOST_LEVEL - 1)
+
+    def more(level: int) -> float:
+        """The logarithm of how much more than half are right, over what was shown."""
+        return math.log(max(claim.curve(level).right(part) / part - 1 / 2, 1e-9) / max(shown, 1e-9))
+
+    def within(level: float) -> int:
+        return min(max(round(level), _LEAST_LEVEL), _MOST_LEVEL - 1)
+
+    here = more(0)
+    other = within(here / math.log(_LEVEL))
+    fall = here - more(other)
+    return within(other * here / fall) if fall else other
 
 
 def scaled(event: Event, noise: Number) -> Event:
