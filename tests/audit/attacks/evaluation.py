@@ -92,7 +92,7 @@ def choice(folder: Path, _runs: int) -> Attack:
         planned.append(self)
         return honest(self, right, drawn)
 
-    honest, planned = Exponential.sample, []
+    honest, planned = Exponential.sample, list[Exponential]()
     with mock.patch.object(Exponential, "sample", watched):
         whole(0, seeded(63))
     (event,), (mechanism,) = charges, planned

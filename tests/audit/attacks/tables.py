@@ -116,7 +116,7 @@ def two_bounds(folder: Path, runs: int) -> Attack:
 
     Both bounds are given, since those that are found would be found from all worlds, with noise that is paid for apart.
     """
-    bits, charges, seen = seeded(16), set(), []
+    bits, charges, seen = seeded(16), set(), list[Any]()
     others: list[Row] = [(person, 0, 5.0) for person in range(12)] * 8  # so that quotients are nearly sums
     rows = (others, [*others, *[(50, 0, 1e308)] * 12])
     tables = [_opened(folder / f"{i}.ledger", each, runs, None) for i, each in enumerate(rows)]
