@@ -208,7 +208,8 @@ class MarkovField:
         these, and the last sweeps move all of them apart.
         """
         degree = np.bincount([i for columns in self.targets for i in columns], minlength=len(self.sizes))
-        number = _CHAINS if self.number >= 2 * _CHAINS else self.number
+        chains = min(_CHAINS, _CHAIN_CELLS // len(self.sizes))
+        number = chains if self.number >= 2 * chains else self.number
         for sweep in range(sweeps):
             if number < self.number and sweep >= _EARLY * sweeps:
                 self.records[:] = np.resize(self.records[:number], self.records.shape)
@@ -348,8 +349,8 @@ _SOFT, _HARD = 0.02, 0.3
 _FEW = 8.0
 _CROWD, _NEAR, _MEAN = 8, 36, 12
 """So many records for each cell, triples for each column, and sweeps let what was not measured have a target."""
-_CHAINS, _EARLY = 1 << 16, 0.75
-"""So many of twice as many records are swept in this part of the sweeps."""
+_CHAINS, _CHAIN_CELLS, _EARLY = 1 << 16, 1 << 19, 0.75
+"""So many of twice as many records, or those with so many cells, are swept in this part of the sweeps."""
 
 
 def _relative(target: Floats, there: Any) -> Floats:
