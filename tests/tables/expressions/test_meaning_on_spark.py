@@ -86,7 +86,7 @@ def asked(engine: SparkEngine, table: pa.Table, reads: Sequence[Expression]) -> 
         made.append(named(read.sql, f"v{i}"))
         if read.kind is Kind.BOOLEAN:
             made.append(named(exp.Case(ifs=[exp.If(this=read.condition, true=exp.true())]), f"c{i}"))
-    found = engine.run(exp.select(*made).from_(known)).sort_by("place")
+    found = engine.run(exp.select(*made).from_(engine.canonical(known, {}).subquery("r"))).sort_by("place")
     engine.withdraw(known)
     return [
         (
