@@ -54,7 +54,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def sites(home: Path) -> Iterator[dict[str, Site]]:
+def serving(home: Path) -> Iterator[dict[str, Site]]:
     """Five sites, each in a thread of its own, with 200 people each."""
     tables: list[Table] = []
     made = {}
@@ -72,6 +72,21 @@ def sites(home: Path) -> Iterator[dict[str, Site]]:
         each.close()
     for opened in tables:
         opened.close()
+
+
+def idle(*sites: Site) -> bool:
+    """Whether each has ended what it was asked, for which it is given time."""
+    until = time.monotonic() + 20
+    while any(each._busy.locked() for each in sites) and time.monotonic() < until:
+        time.sleep(0.01)
+    return not any(each._busy.locked() for each in sites)
+
+
+@pytest.fixture
+def sites(serving: dict[str, Site]) -> dict[str, Site]:
+    """The same, when what was asked in another test has ended everywhere."""
+    assert idle(*serving.values())
+    return serving
 
 
 @pytest.fixture
@@ -124,6 +139,26 @@ def test_a_table_that_all_declare_is_joined_and_keys_are_not_found_over_the_wire
     assert joined.release(epsilon=10)["n"].values == pytest.approx([750, 250], abs=20)
     with pytest.raises(TooFewPartiesError, match="joins a table that was not declared"):
         together.join("/etc/passwd", on="stay").agg(n=dp.count()).preview(epsilon=1)
+
+
+def test_a_question_right_after_an_answer_is_answered_by_all_and_one_beside_another_is_refused(
+    home: Path, sites: dict[str, Site], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A site is slow after it sent its answer: the next question waits for it, but not for ever."""
+    plain = Site._take_part
+
+    def slow(self: Site, *given: Any) -> None:
+        plain(self, *given)
+        time.sleep(0.3 if self is sites["north"] else 0)
+
+    monkeypatch.setattr(Site, "_take_part", slow)
+    assert [told(asked(home)).count("took no part") for _ in range(2)] == [0, 0]
+    assert idle(*sites.values())
+    monkeypatch.setattr(site, "_ENDS_WITHIN", 0.05)
+    with sites["north"]._busy:
+        assert "north took no part to the end, and its rows are not in these numbers: it is answering another" in (
+            told(asked(home))
+        )
 
 
 def test_strangers_who_hold_connections_open_keep_nobody_out(home: Path, sites: dict[str, Site]) -> None:
@@ -434,11 +469,7 @@ def test_whatever_frame_is_garbled_the_others_go_on_and_the_answer_says_whose_ro
         answer = asked(home)
     out = "north took no part to the end, and its rows are not in these numbers" in told(answer)
     assert abs(answer["n"].values[0] - (800 if out else 1000)) < 20
-    for _ in range(500):
-        if not sites["north"]._busy.locked():
-            break
-        time.sleep(0.01)
-    assert not sites["north"]._busy.locked()
+    assert idle(sites["north"])
 
 
 json_values = st.recursive(
@@ -529,7 +560,7 @@ def test_frames_that_are_none_end_the_connection(home: Path, sites: dict[str, Si
             channel._socket.unwrap()
         with pytest.raises((ProtocolError, OSError)):
             channel.hear()
-    assert not sites["north"]._busy.locked()
+    assert idle(sites["north"])
 
 
 @given(st.binary(max_size=60) | json_values.map(lambda said: json.dumps(said).encode()))
