@@ -397,6 +397,45 @@ def test_a_site_that_deals_wrong_shares_is_named_and_the_others_can_be_asked_wit
         dp.federation(home / "federation.toml", without=["wets"])
 
 
+def test_one_site_that_accuses_another_has_it_not_left_out(
+    home: Path, sites: dict[str, Site], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes more sites than may lie; here one says so, and another one is gone for a reason of its own."""
+    assert sites
+    plain, accused = site._Wire.exchange, [1]
+
+    def lying(self: Any, number: int, plan: Any, message: bytes) -> Any:
+        if number in accused:
+            self.channel.say({"do": "failed", "why": "Party 2 dealt shares that do not open."})
+        if number in {1, 5}:
+            raise ProtocolError("It stops.")
+        return plain(self, number, plan, message)
+
+    monkeypatch.setattr(site._Wire, "exchange", lying)
+    for both in (False, True):
+        accused += [5] * both
+        with pytest.raises(TooFewPartiesError) as refused:
+            asked(home)
+        assert "south dealt shares that do not open" in str(refused.value)
+        assert ("without=['south']" in str(refused.value)) is both
+
+
+def test_every_attempt_is_charged_at_every_site_that_is_asked(
+    home: Path, sites: dict[str, Site], charges: Callable[[], dict[str, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever asks anew, with others left out, or voids a sum when it is known, averages what was paid for."""
+    assert sites
+    file, before = home / "federation.toml", charges()
+    values = [dp.federation(file, without=[name]).sql(SQL, epsilon=0.01)["n"].values[0] for name in ("west", "east")]
+    monkeypatch.setattr(remote._Round, "_agreed_answer", lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        asked(home, 0.01)
+    assert len({*values}) == 2  # other noise: of a scale of 100 and more
+    assert {name: number - before[name] for name, number in charges().items()} == {
+        name: 2 if name in {"west", "east"} else 3 for name in NAMES
+    }
+
+
 class Garbling:
     """A channel of which one frame goes out otherwise."""
 
