@@ -1,6 +1,7 @@
 """Sums in lockstep: who was told other numbers before is in another sum."""
 
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -38,25 +39,26 @@ def test_a_sum_is_heard_only_once_its_survivors_are_signed_by_enough(before: Kin
     """A coordinator tells site 1 alone that site 4 is gone, and then a sum: its errors would not be those of others."""
     own = [Identity.generate() for _ in range(4)]
 
-    class Lying(Hub):
-        def exchange(self, number: int, plan: Any, message: bytes) -> Any:
-            if self.coordinator is None:
-                self.coordinator = Coordinator(plan)
-                self.others = {n: Party(plan, n, own[n - 1], [n, n]) for n in (2, 3, 4)}
-                answers = {n: each.begin() for n, each in self.others.items()}
-            else:
-                answers = {n: self.others[n].receive(text) for n, text in self.said.items() if n != number}
-            if self.coordinator.due is before:
-                return np.array([5, 5], np.int64)
-            for each in (message, *answers.values()):
-                self.coordinator.accept(each)
-            self.said = self.coordinator.advance()
-            if self.coordinator.due is Kind.CONFIRMED and before is Kind.CONFIRMED:
-                return heading(Kind.SURVIVORS, plan.session) + bitmap([1, 2, 3], 4)
-            return self.coordinator.sum() if self.coordinator.due is None else self.said[number]
+    hub, others, said = Hub(tuple(each.public for each in own), NAME, 1, 0), dict[int, Party](), dict[int, bytes]()
 
-    hub = Lying(tuple(each.public for each in own), NAME, 1, 0)
-    link = Link(hub, 1, own[0], honest=2, overlap=1)
+    def lying(number: int, plan: Any, message: bytes) -> Any:
+        if hub.coordinator is None:
+            hub.coordinator = Coordinator(plan)
+            others.update({n: Party(plan, n, own[n - 1], [n, n]) for n in (2, 3, 4)})
+            answers = [each.begin() for each in others.values()]
+        else:
+            answers = [each.receive(said[n]) for n, each in others.items()]
+        if hub.coordinator.due is before:
+            return np.array([5, 5], np.int64)
+        for each in (message, *answers):
+            hub.coordinator.accept(each)
+        said.update(hub.coordinator.advance())
+        if hub.coordinator.due is Kind.CONFIRMED and before is Kind.CONFIRMED:
+            return heading(Kind.SURVIVORS, plan.session) + bitmap([1, 2, 3], 4)
+        return hub.coordinator.sum() if hub.coordinator.due is None else said[number]
+
+    circle: Any = Mock(wraps=hub, parties=hub.parties, dropouts=1, exchange=lying)
+    link = Link(circle, 1, own[0], honest=2, overlap=1)
     vector = np.array([1, 1], np.int64)
     if before in {None, Kind.REVEALED}:  # then it has opened what it holds, for a set that enough signed
         assert link._added(vector, None).tolist() == ([5, 5] if before else [10, 10])
