@@ -706,7 +706,7 @@ def test_certificates_of_another_time_are_told_from_those_of_strangers(tmp_path:
     from cryptography import x509  # noqa: PLC0415
     from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key  # noqa: PLC0415
 
-    declared(tmp_path, ("a", "b", "c", "d"), patience=2)
+    declared(tmp_path, ("a", "b", "c", "d"))
     old = load_pem_private_key((tmp_path / "a.key").read_bytes(), None)
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "a")])
     day = dt.datetime(2001, 1, 1, tzinfo=dt.UTC)
