@@ -8,7 +8,7 @@ from tests.federated.test_secure_aggregation import begun
 from tests.federated.test_spare_noise import PLANS, with_spare
 
 from defocus.errors import ProtocolError
-from defocus.federated import Identity, Party, SumPlan
+from defocus.federated import Coordinator, Identity, Party, SumPlan
 from defocus.federated.masks import PAIR, SELF
 from defocus.federated.messages import HEAD, SIGNATURE, Kind, bitmap, heading, rows, table
 from defocus.federated.secret_sharing import SHARE, combined
@@ -166,3 +166,44 @@ def test_who_shows_wrong_shares_makes_no_other_party_guilty(liars: tuple[int, ..
     by = " and ".join(f"party {n}" for n in liars)
     with pytest.raises(ProtocolError, match=f"Shown by {by} is another share than party 1 promised: one of them lies"):
         coordinator.advance()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("beside", [0, 1, 2])
+def test_among_few_neighbours_a_party_that_never_began_is_not_counted_among_those_that_stayed(beside: int) -> None:
+    """Who is no neighbour of it signs that it stayed, and reveals one part of noise too much. But there is no sum.
+
+    Its neighbours have no masks with it, and sign nothing. Of who is next to it, almost nobody holds a share that does.
+    Those that lie beside it on the ring are gone as well, and said to be so.
+    """
+    plan, identities = with_spare(110, 3, 0, length=1)
+    assert plan.degree < 109
+    ring = plan._ring
+    first, *gone = ring[50 : 51 + beside]
+    there = [n for n in range(1, 111) if n not in {first, *gone}]
+    coordinator = Coordinator(plan)
+    parties = {n: Party(plan, n, identities[n - 1], [0]) for n in there}
+    for each in parties.values():
+        coordinator.accept(each.begin())
+    while coordinator.due is not Kind.CONFIRMED:
+        for n, message in coordinator.advance().items():
+            if coordinator.due is not Kind.CONFIRMED:
+                coordinator.accept(parties[n].receive(message))
+    over = sorted({*there, first})
+    signed = {}
+    for n, each in parties.items():
+        try:
+            signed[n] = each.receive(survivors(plan, over))
+        except ProtocolError:
+            assert first in plan.neighbours(n)
+    assert len(signed) >= plan.quorum
+    shown: Shown = {}
+    for n in signed:
+        message = parties[n].receive(confirmations(plan, signed))
+        near = tuple(other for other in plan.neighbours(n) if other in there)
+        for dealer, share in rows(memoryview(message)[HEAD : HEAD + len(near) * (2 + SHARE)], SHARE):
+            shown.setdefault((dealer, plan.mask_opened(dealer, over)), {})[n] = share
+    held = {n: len(shown.get((n, SELF), {})) for n in there}
+    hidden = [n for n in there if held[n] < plan.threshold]
+    assert {ring[49], ring[51 + beside]} <= set(hidden)
+    assert max(held[ring[49]], held[ring[51 + beside]]) <= 1 + beside
