@@ -207,3 +207,35 @@ def test_among_few_neighbours_a_party_that_never_began_is_not_counted_among_thos
     hidden = [n for n in there if held[n] < plan.threshold]
     assert {ring[49], ring[51 + beside]} <= set(hidden)
     assert max(held[ring[49]], held[ring[51 + beside]]) <= 1 + beside
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("degree", "lost", "bad"), [(4, 1, 1), (6, 1, 3), (6, 2, 1), (4, 1, 2), (6, 1, 4), (6, 2, 3)])
+def test_on_all_small_rings_who_never_began_and_is_named_leaves_masks_of_another_on(
+    degree: int, lost: int, bad: int
+) -> None:
+    """Nine parties, of which the first is named; each other one began, or is gone, or colludes.
+
+    Nobody begins with more than ``lost`` neighbours missing, nobody has more than ``bad`` colluders, and no cut as in
+    SumPlan._connected. Where the plan's condition does not hold besides, or with cuts, there are rings that fail.
+    """
+    number, half = 9, degree // 2
+    near = [[(i + step) % number for step in range(-half, half + 1) if step] for i in range(number)]
+    runs = [[(i + step) % number for step in range(half)] for i in range(number)]
+    failed: set[bool] = set()
+    for others in itertools.product(["began", "gone", "colludes"], repeat=number - 1):
+        ring = ("gone", *others)
+        began = [i for i in range(number) if ring[i] == "began"]
+        signs = {i for i in began if i not in near[0]} | {i for i in range(number) if ring[i] == "colludes"}
+        if not signs.intersection(began):
+            continue
+        if any(sum(ring[j] == "gone" for j in near[i]) > lost for i in began):
+            continue
+        if any(sum(ring[j] == "colludes" for j in each) > bad for each in near):
+            continue
+        full = [k for k, run in enumerate(runs) if sum(ring[j] == "colludes" for j in run) >= half - lost]
+        cut = any(half <= (b - a) % number <= number - half for a, b in itertools.product(full, repeat=2))
+        if all(len(signs.intersection(near[i])) >= degree - lost for i in began):
+            failed.add(cut)
+    assert (False in failed) is False
+    assert (True in failed) is (degree - 2 * lost <= bad)
