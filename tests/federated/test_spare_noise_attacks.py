@@ -185,10 +185,11 @@ def test_among_few_neighbours_a_party_that_never_began_is_not_counted_among_thos
     parties = {n: Party(plan, n, identities[n - 1], [0]) for n in there}
     for each in parties.values():
         coordinator.accept(each.begin())
+    said = coordinator.advance()
     while coordinator.due is not Kind.CONFIRMED:
-        for n, message in coordinator.advance().items():
-            if coordinator.due is not Kind.CONFIRMED:
-                coordinator.accept(parties[n].receive(message))
+        for n, message in said.items():
+            coordinator.accept(parties[n].receive(message))
+        said = coordinator.advance()
     over = sorted({*there, first})
     signed = {}
     for n, each in parties.items():
