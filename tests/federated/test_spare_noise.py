@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 from tests.federated.test_secure_aggregation import SPOKEN, agreed, begun, known_keys
 
 from defocus.errors import InvalidParameterError, ProtocolError
@@ -31,11 +32,15 @@ def with_spare(number: int, gone: int, bad: int, law: str = "laplace", **how: An
     return agreed(number, dropouts=gone, colluding=bad, spare=spare, **{"bits": 64, **how})
 
 
-def summed(plan: SumPlan, identities: list[Identity], silent: dict[int, Kind], vectors: Any = None) -> Coordinator:
-    """The whole protocol; some do not send a message, or any after it."""
+def summed(
+    plan: SumPlan, identities: list[Identity], silent: dict[int, Kind], vectors: Any = None, seeds: Any = None
+) -> Coordinator:
+    """The whole protocol; some do not send a message, or any after it. Some have these seeds of spare noise."""
     coordinator = Coordinator(plan)
     given_to = np.zeros((len(identities), plan.length), np.int64) if vectors is None else vectors
     parties = [Party(plan, n, own, given_to[n - 1]) for n, own in enumerate(identities, 1)]
+    for n, own in (seeds or {}).items():
+        parties[n - 1]._spare = own
     said = dict.fromkeys(range(1, 1 + len(parties)), b"")
     while coordinator.due is not None:
         for n, text in said.items():
@@ -97,21 +102,40 @@ def test_who_drops_out_after_its_vector_leaves_no_noise_behind_and_takes_none_aw
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("mechanism", [Laplace(scale=50), Gaussian(sigma=600)], ids=["laplace", "gaussian"])
+@pytest.mark.parametrize("mechanism", [Laplace(scale=5), Gaussian(sigma=100)], ids=["laplace", "gaussian"])
 @pytest.mark.parametrize("missing", [0, 1, 2])
-def test_the_noise_that_is_left_has_the_declared_variance_and_no_other(
+def test_what_a_colluding_survivor_does_not_know_of_the_noise_has_the_declared_law_and_no_other(
     mechanism: Laplace | Gaussian, missing: int
 ) -> None:
+    """It takes off all that it drew itself. A scale that is 5 % off does not fit, of the answer as of what is left."""
     number, gone = 7, 2
-    honest = counted_shares(number, gone, 0)
+    honest = counted_shares(number, gone, 1)
     share = NoiseShare(mechanism, honest, number, lambda own, _: own, gone, lambda: missing)
-    assert share.spare is not None
-    plan, identities = agreed(number, dropouts=gone, bits=64, length=30_000, spare=share.spare)
+    plan, identities = agreed(number, dropouts=gone, colluding=1, bits=64, length=100_000, spare=share.spare)
     bits = seeded(9)
     vectors = [share.sample(np.zeros(plan.length, np.int64), bits) for _ in range(number)]
-    total = summed(plan, identities, dict.fromkeys(range(1, missing + 1), Kind.MASKED), vectors).sum()
-    assert abs(total.var() / share.variance - 1) < 0.1
-    assert share.variance == pytest.approx(mechanism.variance * (number - missing) / (number - missing - 1), rel=0.01)
+    known, seeds = vectors[-1].copy(), [bytes([part]) * 32 for part in (1, 2)]
+    for part in range(1, missing + 1):
+        known += plan.spare_noise(part + 1, seeds[part - 1]).view(np.int64)
+    silent = dict.fromkeys(range(1, missing + 1), Kind.MASKED)
+    total = summed(plan, identities, silent, vectors, {number: seeds}).sum()
+    v = float(mechanism.scale) if isinstance(mechanism, Laplace) else float(mechanism.sigma**2 + 16**2)
+    for scale, fits in ((1.0, True), (0.95, False), (1.05, False)):
+        assert (_p_value(total - known, mechanism, v * (scale if v < 9 else scale**2)) > 1e-6) is fits
+    declared = mechanism.variance * (number - missing) / (number - missing - 1)
+    assert share.variance == pytest.approx(declared, rel=1e-6 if v < 9 else 0.03)
+    assert abs(total.var() / share.variance - 1) < 0.03
+
+
+def _p_value(found: Any, mechanism: Laplace | Gaussian, v: float) -> float:
+    """Of chi-square: whether integers have the law with this scale, or variance."""
+    x = np.arange(-4000, 4001)
+    weights = np.exp(-np.abs(x) / v if isinstance(mechanism, Laplace) else -(x**2) / (2 * v))
+    law = np.cumsum(weights / weights.sum())
+    bins = np.minimum((law * 20).astype(int), 19)
+    expected = np.bincount(bins, np.diff(law, prepend=0), 20) * len(found)
+    counted = np.bincount(bins[found + 4000], minlength=20)
+    return float(stats.chisquare(counted[expected > 0], expected[expected > 0]).pvalue)
 
 
 def test_a_coordinator_that_hides_who_is_gone_gets_no_sum() -> None:

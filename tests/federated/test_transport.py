@@ -55,7 +55,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def sites(home: Path) -> Iterator[dict[str, Site]]:
+def serving(home: Path) -> Iterator[dict[str, Site]]:
     """Five sites, each in a thread of its own, with 200 people each."""
     tables: list[Table] = []
     made = {}
@@ -73,6 +73,21 @@ def sites(home: Path) -> Iterator[dict[str, Site]]:
         each.close()
     for opened in tables:
         opened.close()
+
+
+def idle(*sites: Site) -> bool:
+    """Whether each has ended what it was asked, for which it is given time."""
+    until = time.monotonic() + 20
+    while any(each._busy.locked() for each in sites) and time.monotonic() < until:
+        time.sleep(0.01)
+    return not any(each._busy.locked() for each in sites)
+
+
+@pytest.fixture
+def sites(serving: dict[str, Site]) -> dict[str, Site]:
+    """The same, when what was asked in another test has ended everywhere."""
+    assert idle(*serving.values())
+    return serving
 
 
 @pytest.fixture
@@ -125,6 +140,26 @@ def test_a_table_that_all_declare_is_joined_and_keys_are_not_found_over_the_wire
     assert joined.release(epsilon=10)["n"].values == pytest.approx([750, 250], abs=20)
     with pytest.raises(TooFewPartiesError, match="joins a table that was not declared"):
         together.join("/etc/passwd", on="stay").agg(n=dp.count()).preview(epsilon=1)
+
+
+def test_a_question_right_after_an_answer_is_answered_by_all_and_one_beside_another_is_refused(
+    home: Path, sites: dict[str, Site], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A site is slow after it sent its answer: the next question waits for it, but not for ever."""
+    plain = Site._take_part
+
+    def slow(self: Site, *given: Any) -> None:
+        plain(self, *given)
+        time.sleep(0.3 if self is sites["north"] else 0)
+
+    monkeypatch.setattr(Site, "_take_part", slow)
+    assert [told(asked(home)).count("took no part") for _ in range(2)] == [0, 0]
+    assert idle(*sites.values())
+    monkeypatch.setattr(site, "_ENDS_WITHIN", 0.05)
+    with sites["north"]._busy:
+        assert "north took no part to the end, and its rows are not in these numbers: it is answering another" in (
+            told(asked(home))
+        )
 
 
 def test_strangers_who_hold_connections_open_keep_nobody_out(home: Path, sites: dict[str, Site]) -> None:
@@ -363,6 +398,45 @@ def test_a_site_that_deals_wrong_shares_is_named_and_the_others_can_be_asked_wit
         dp.federation(home / "federation.toml", without=["wets"])
 
 
+def test_one_site_that_accuses_another_has_it_not_left_out(
+    home: Path, sites: dict[str, Site], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes more sites than may lie; here one says so, and another one is gone for a reason of its own."""
+    assert sites
+    plain, accused = site._Wire.exchange, [1]
+
+    def lying(self: Any, number: int, plan: Any, message: bytes) -> Any:
+        if number in accused:
+            self.channel.say({"do": "failed", "why": "Party 2 dealt shares that do not open."})
+        if number in {1, 5}:
+            raise ProtocolError("It stops.")
+        return plain(self, number, plan, message)
+
+    monkeypatch.setattr(site._Wire, "exchange", lying)
+    for both in (False, True):
+        accused += [5] * both
+        with pytest.raises(TooFewPartiesError) as refused:
+            asked(home)
+        assert "south dealt shares that do not open" in str(refused.value)
+        assert ("without=['south']" in str(refused.value)) is both
+
+
+def test_every_attempt_is_charged_at_every_site_that_is_asked(
+    home: Path, sites: dict[str, Site], charges: Callable[[], dict[str, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever asks anew, with others left out, or voids a sum when it is known, averages what was paid for."""
+    assert sites
+    file, before = home / "federation.toml", charges()
+    values = [dp.federation(file, without=[name]).sql(SQL, epsilon=0.01)["n"].values[0] for name in ("west", "east")]
+    monkeypatch.setattr(remote._Round, "_agreed_answer", lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        asked(home, 0.01)
+    assert len({*values}) == 2  # other noise: of a scale of 100 and more
+    assert {name: number - before[name] for name, number in charges().items()} == {
+        name: 2 if name in {"west", "east"} else 3 for name in NAMES
+    }
+
+
 class Garbling:
     """A channel of which one frame goes out otherwise."""
 
@@ -435,11 +509,7 @@ def test_whatever_frame_is_garbled_the_others_go_on_and_the_answer_says_whose_ro
         answer = asked(home)
     out = "north took no part to the end, and its rows are not in these numbers" in told(answer)
     assert abs(answer["n"].values[0] - (800 if out else 1000)) < 20
-    for _ in range(500):
-        if not sites["north"]._busy.locked():
-            break
-        time.sleep(0.01)
-    assert not sites["north"]._busy.locked()
+    assert idle(sites["north"])
 
 
 json_values = st.recursive(
@@ -530,7 +600,7 @@ def test_frames_that_are_none_end_the_connection(home: Path, sites: dict[str, Si
             channel._socket.unwrap()
         with pytest.raises((ProtocolError, OSError)):
             channel.hear()
-    assert not sites["north"]._busy.locked()
+    assert idle(sites["north"])
 
 
 @given(st.binary(max_size=60) | json_values.map(lambda said: json.dumps(said).encode()))
@@ -637,7 +707,7 @@ def test_certificates_of_another_time_are_told_from_those_of_strangers(tmp_path:
     from cryptography import x509  # noqa: PLC0415
     from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key  # noqa: PLC0415
 
-    declared(tmp_path, ("a", "b", "c", "d"), patience=2)
+    declared(tmp_path, ("a", "b", "c", "d"))
     old = load_pem_private_key((tmp_path / "a.key").read_bytes(), None)
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "a")])
     day = dt.datetime(2001, 1, 1, tzinfo=dt.UTC)

@@ -49,7 +49,7 @@ class Coordinator:
         self._inboxes: dict[int, tuple[int, ...]] = {}
         self._survivors: frozenset[int] = frozenset()
         self._shares: dict[tuple[int, int], dict[int, bytes]] = {}
-        self._wrong: dict[int, int] = {}
+        self._wrong: dict[int, set[int]] = {}
         self._total = np.zeros(plan.length, plan.word)
         self._factors: dict[tuple[int, ...], list[int]] = {}
         self._done = False
@@ -199,7 +199,7 @@ class Coordinator:
         for dealer, what, share in shown:
             promised = self._dealt[dealer][party][what * KEY : (what + 1) * KEY]
             if commitment(plan.session, dealer, party, share) != promised:
-                self._wrong[dealer] = self._wrong.get(dealer, 0) + 1  # others are enough, or the sum fails
+                self._wrong.setdefault(dealer, set()).add(party)  # others are enough, or the sum fails
                 continue
             self._shares.setdefault((dealer, what), {})[party] = share
 
@@ -228,8 +228,12 @@ class Coordinator:
         shares = dict(sorted(self._shares.get((party, what), {}).items())[: self._plan.threshold])
         holders = tuple(shares)
         if len(holders) < self._plan.threshold:
-            if self._wrong.get(party):
-                raise ProtocolError(f"Party {party} dealt shares that are not those that it promised.")
+            if wrong := self._wrong.get(party):
+                # Who dealt a share, or who shows it, may lie: not more of these than may collude, and one at least.
+                if len(wrong) > max(1, self._plan.colluding):
+                    raise ProtocolError(f"Party {party} dealt shares that are not those that it promised.")
+                said = " and ".join(f"party {holder}" for holder in sorted(wrong))
+                raise ProtocolError(f"Shown by {said} is another share than party {party} promised: one of them lies.")
             raise TooFewPartiesError(len(holders), self._plan.threshold)
         if holders not in self._factors:
             self._factors[holders] = coefficients(holders)

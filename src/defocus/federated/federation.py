@@ -12,7 +12,8 @@ Guarantee:
     on. Each ledger is charged with the whole event, whether or not the release is finished.
 Assumes:
     Each person is known at no more sites than ``overlap`` says, one by default; with more, each bounds what a person
-    brings there, and the sum moves by that many times as much. A site computes on rows of its own what it is asked, and
+    brings there, and the sum moves by that many times as much. Each ledger counts what its own site took part in: a
+    person of several loses at most what these say together. A site computes on rows of its own what it is asked, and
     keeps its part of the protocol.
 """
 

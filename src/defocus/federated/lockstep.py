@@ -123,6 +123,8 @@ class Link:
         while True:
             reply = self.hub.exchange(self.number, plan, message)
             if not isinstance(reply, bytes):
+                if party.due is not None:  # else a coordinator could tell each site that others are missing
+                    raise ProtocolError("A sum came before its survivors were signed by enough sites.")
                 self.seen, self.missing = after(self.seen, reply), party.missing
                 return reply
             try:

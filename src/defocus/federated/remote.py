@@ -420,8 +420,10 @@ class _Round:
 
     def _too_few(self, left: int, needed: int) -> TooFewPartiesError:
         said = {self._names[n - 1]: by_name(why, self._names) for n, why in sorted(self._refusals.items())}
-        accused = {int(number) for why in self._refusals.values() for number in _ACCUSED.findall(why)}
-        blamed = [self._names[n - 1] for n in sorted(accused) if 0 < n <= len(self._names)]
+        # Sites that lie may accuse another one: it takes more than may collude, and two at least.
+        accused = Counter(int(number) for why in self._refusals.values() for number in set(_ACCUSED.findall(why)))
+        sure = max(1, self._membership.colluding)
+        blamed = [self._names[n - 1] for n in sorted(accused) if 0 < n <= len(self._names) and accused[n] > sure]
         return TooFewPartiesError(left, needed, said, without=blamed)
 
 

@@ -27,8 +27,12 @@ Guarantee:
     parts k <= d, and all of those of who is missing, stay hidden: no honest party shows a share of them, C < t
     colluders hold too few, and there is one set of survivors, so one d. A coordinator that has one signed with
     parties of which it has no vector, so that d is too small, is shown seeds, but no sum: honest parties of the set
-    sent vectors with masks between each other and with those, of which it has no keys. So of the honest parties in a
-    sum every share has the parts that :mod:`defocus.mechanisms.noise_shares` counts on.
+    sent vectors with masks between each other and with those, of which it has no keys. Nor of a set with a party X that
+    never began: its honest neighbours have no masks with it, and sign and reveal nothing. Of a neighbour that began,
+    masks are opened only if of its own neighbours at most k - t reveal nothing. The nearest two that began on both
+    sides of X have all neighbours of X among theirs, or there is a cut. So X would have at most 2(k - t) honest
+    neighbours, and more colluders than the plan allows. So of the honest parties in a sum every share has the parts
+    that :mod:`defocus.mechanisms.noise_shares` counts on.
 
     Beyond 100 parties each has neighbours drawn at random by the name of the sum, as few as leave the same conditions
     broken with a probability below 2**-80: below 2**-40 for a coordinator that tries 2**40 names.

@@ -54,6 +54,8 @@ _STRANGERS, _KNOWN = 64, 8
 """How many connections may be open at once: of those who have not shown a certificate, and of the coordinator."""
 _SHOWN_WITHIN = 10
 """Seconds in which a certificate is to be shown."""
+_ENDS_WITHIN = 2
+"""Seconds in which an answer that was sent, or a coordinator that is gone, ends a question: the next one waits."""
 
 
 def asking(membership: Membership, do: str, question: Mapping[str, Any], **price: Any) -> dict[str, Any]:
@@ -170,7 +172,7 @@ class Site:
             except DefocusError as problem:
                 channel.say({"do": "refused", "why": problem.what})
             return
-        if not self._busy.acquire(blocking=False):
+        if not self._busy.acquire(timeout=_ENDS_WITHIN):
             channel.say({"do": "refused", "why": "it is answering another question"})
             return
         try:
