@@ -361,6 +361,7 @@ def _rounds(  # noqa: PLR0917  # what measuring and fitting share
     must = {pair for own in setup.focus for pair in itertools.combinations(sorted(own), 2)}
     shares = costs * np.where([pair in must for pair in pairs], _FOCUS, 1.0)
     rounds = len(setup.spending.rounds)
+    sweeps = _SWEEPS if setup.target is None else 2 * _SWEEPS  # predictions gain from it, marginals hardly
     for place in range(rounds):
         model = np.stack([group[field.records[:, i]] for i, group in enumerate(narrowed)], 1)
         scores = stages.scored(_distances(stages.unit, count, pairs, coarse, model, coarse_sizes))
@@ -374,7 +375,7 @@ def _rounds(  # noqa: PLR0917  # what measuring and fitting share
         for columns, noisy in zip(sets, stages.measured(count(sets, bins), shares[chosen]), strict=True):
             tables[columns] = noisy.with_(tables.get(columns))
         _hold(field, margins, tables)
-        field.fit(_SWEEPS if place == rounds - 1 else _SWEEPS // 2)
+        field.fit(sweeps if place == rounds - 1 else sweeps // 2)
 
 
 def _distances(  # noqa: PLR0917
