@@ -17,12 +17,12 @@ from tests.learning.making import BUDGET, data, model, trainer
 
 from defocus import rows, user
 from defocus.errors import BudgetExceededError, DefocusError, InvalidParameterError, UnfitDataError
-from defocus.learning import AdaptiveClipping, Banded, PerLayerClipping, suggest
+from defocus.learning import AdaptiveClipping, Banded, PerLayerClipping, search, suggest
 from defocus.learning.data import Units
 from defocus.learning.ownership import Owned, bounded, owned
 from defocus.learning.sampling import owed
 from defocus.ledger import Ledger
-from defocus.privacy.accounting import account
+from defocus.privacy.accounting import account, tightest
 from defocus.privacy.events import Gaussian, SampledGaussian
 from defocus.privacy.groups import group
 
@@ -260,6 +260,7 @@ def test_what_is_proven_of_one_row_works_with_several_owners(tmp_path: Path, mor
     if "audit" in more:
         assert result.audit is not None
         assert result.audit.epsilon_lower <= result.epsilon
+        assert "have one example each, of 2 that a person may have" in result.explain()
 
 
 def test_a_run_is_not_resumed_with_other_owners(tmp_path: Path) -> None:
@@ -277,6 +278,19 @@ def test_a_run_is_not_resumed_with_other_owners(tmp_path: Path) -> None:
     again = trainer(tmp_path, users=circle(), **same)
     again.resume(tmp_path / "c")
     assert again.fit(progress=False).steps == 8
+
+
+def test_a_search_is_priced_for_all_examples_of_a_person(tmp_path: Path) -> None:
+    def make(rate: float) -> Any:
+        net = model()
+        return net, torch.nn.CrossEntropyLoss(), torch.optim.SGD(net.parameters(), lr=rate)
+
+    more: dict[str, Any] = {"settings": [0.1], "validation": data(16, seed=1), "batch_size": 8, "steps": 1, "runs": 2}
+    more |= {"epsilon": 50, "delta": 1e-5, "ledger": tmp_path / "s.ledger", "users": circle()}
+    found = search(make, data(), unit=rows(per_person=2), **more)
+    assert found.event is not None
+    assert found.event.event.parts[0][1] == 2  # type: ignore[attr-defined]  # two sums, one for each example
+    assert 40 < tightest(found.event).epsilon(1e-5) <= 50
 
 
 def test_a_ledger_of_persons_pays_for_examples_with_several_owners(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ Gaussian noise of a ratio of its own. Together they are one Gaussian release who
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
@@ -139,7 +139,11 @@ class Plan:
 
     def event_after(self, steps: int) -> Event:
         """What the first ``steps`` steps owe by themselves."""
-        return owed(self.sampling.event([self.ratio * factor for factor in self.factors[:steps]]), self.rows)
+        return self.owes([self.ratio * factor for factor in self.factors[:steps]])
+
+    def owes(self, ratios: Sequence[float]) -> Event:
+        """What first steps of these ratios of noise owe to one of whom is protected, with all their rows."""
+        return owed(self.sampling.event(ratios), self.rows)
 
     def epsilon_after(self, steps: int) -> float:
         """Epsilon of the first ``steps`` steps by themselves, at the delta of the price."""

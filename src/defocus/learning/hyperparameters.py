@@ -275,7 +275,7 @@ def _priced(
     gamma = Fraction(max(1, round(float(law.gamma) * _GRAIN)), _GRAIN)
 
     def whole(ratio: float) -> Selected:
-        run = first.sampling.event([ratio] * first.steps)
+        run = first.owes([ratio] * first.steps)
         return Selected(run if not deviation else run + DiscreteGaussian(deviation), gamma, Fraction(eta))
 
     try:
@@ -294,7 +294,7 @@ def _priced(
             f"However noisy the runs are, the search costs more than {cost}{score}.",
             fix="pass a larger precision=, more validation rows or public ones, fewer runs=, or a larger epsilon=.",
         ) from None
-    loss = tightest(first.sampling.event([ratio] * first.steps), first.unit.adjacency)
+    loss = tightest(first.owes([ratio] * first.steps), first.unit.adjacency)
     share = Budget(loss.epsilon(first.delta) * (1 + 1e-6), first.delta)
     return whole(ratio), plan(**asked, price=share, noise_multiplier=ratio)
 
