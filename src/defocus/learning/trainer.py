@@ -278,7 +278,8 @@ class Trainer:
     Assumes:
         The number of units (``size``) is public: it decides the rate of sampling. Unless declared, the number of
         examples or users in the data is taken for it, as is usual. Of ``table.examples(…)`` it must be declared: their
-        number is that of any filter, and no row is read before the charge. The loss is a sum or mean of one term for
+        number is that of any filter, and no row is read before the charge. With ``rows(per_person=…)`` and ``users``,
+        who owns which example is public (:mod:`~.ownership`). The loss is a sum or mean of one term for
         each example, and an example's term does not depend on the others: what can be checked of that is checked at
         set-up on synthetic examples. The model and the optimizer stay what they were then (:mod:`~.model_guard`).
         For what floating point does not promise, see :mod:`defocus.learning.noise`.
