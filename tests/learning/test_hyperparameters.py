@@ -220,6 +220,7 @@ def test_the_best_run_wins(tmp_path: Path) -> None:
         ({"precision": 0, "private_validation": True}, "precision"),
         ({"unit": user("who")}, "users="),
         ({"unit": user("who"), "users": torch.arange(64).numpy(), "private_validation": True}, "many examples"),
+        ({"unit": rows(per_person=2), "private_validation": True}, "many examples"),
     ],
 )
 def test_what_has_no_known_price_is_refused(tmp_path: Path, given: dict[str, Any], words: str) -> None:

@@ -61,6 +61,7 @@ def adam(parameters: Any) -> Any:
         {"noise": Schedule([2, 1]), "epsilon": 8, "delta": 1e-5},
         {"sampling": "balls in bins", "epsilon": 50, "delta": 1e-5},
         {"unit": user("id"), "users": np.arange(64) // 2, "batch_size": 8},
+        {"unit": rows(per_person=2), "users": [[i, i // 2] for i in range(64)], "epsilon": 50, "noise_multiplier": 4},
         {"randomness": "generator"},
     ],
     ids=named,

@@ -2,18 +2,20 @@
 
 import math
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binom, norm
 
 from defocus.errors import FormulaOutOfRangeError, InvalidParameterError, UnsupportedEventError
-from defocus.privacy.accounting import basic
+from defocus.privacy.accounting import account, basic
 from defocus.privacy.accounting.zcdp import rho_of
 from defocus.privacy.events import (
+    AllocatedGaussian,
     Approximate,
     Concentrated,
     DiscreteGaussian,
@@ -26,10 +28,12 @@ from defocus.privacy.events import (
     RandomizedResponse,
     Sampled,
     SampledBatch,
+    SampledGaussian,
     Selected,
     SelectedPoisson,
 )
 from defocus.privacy.groups import group, user_level
+from defocus.privacy.units import Adjacency
 
 
 @given(st.integers(1, 1000), st.integers(1, 1000))
@@ -98,6 +102,73 @@ def test_sampled_events_are_refused_with_a_way_out() -> None:
             group(event, 2)
     with pytest.raises(UnsupportedEventError, match="no group guarantee"):
         group(Event(), 2)
+
+
+def _law(grid: list[Any], weights: Any, means: Any, sigma: float) -> Any:
+    """A mixture of Gaussians on a grid, as masses; means are points of it."""
+    width = math.prod(float(axis[1] - axis[0]) for axis in grid)
+    total = 0.0
+    for weight, mean in zip(weights, means, strict=True):
+        parts = [norm.pdf(axis, centre, sigma) for axis, centre in zip(grid, np.atleast_1d(mean), strict=True)]
+        total = total + weight * (np.multiply.outer(*parts) if len(parts) == 2 else parts[0])
+    return total * width
+
+
+def _covers(event: Event, one: Any, other: Any, adjacency: Adjacency) -> bool:
+    """Whether the event promises at least as much as these two laws owe, in both directions."""
+    loss = account(event, adjacency=adjacency)
+    return all(
+        np.maximum(p - math.exp(epsilon) * q, 0).sum() <= loss.delta(epsilon) + 1e-9
+        for p, q in ((one, other), (other, one))
+        for epsilon in (0.0, 0.1, 0.5, 1.0, 2.0)
+    )
+
+
+@pytest.mark.parametrize(("size", "rate", "sigma"), [(2, 0.1, 0.7), (3, 0.3, 1.5), (5, 0.05, 2.0), (8, 0.01, 6.0)])
+def test_a_group_in_a_poisson_sample_owes_no_more_than_is_charged(size: int, rate: float, sigma: float) -> None:
+    axis = np.linspace(-12 * sigma, size + 12 * sigma, 40_001)
+    weights = binom.pmf(np.arange(size + 1), size, rate)
+    there, absent = _law([axis], weights, np.arange(size + 1), sigma), _law([axis], [1], [0], sigma)
+    charged = group(SampledGaussian(sigma, rate), size)
+    assert _covers(charged, there, absent, Adjacency.ADD_REMOVE)
+    less = size * SampledGaussian(sigma, rate)
+    assert not _covers(less, there, absent, Adjacency.ADD_REMOVE)
+
+
+@pytest.mark.parametrize("moves", [(1, 1), (1, -1), (0, 1), (-1, -1), (1, 0)])
+@pytest.mark.parametrize("others", [(-1, -1), (1, -1), (0, 0), (-1, 1), (0, -1)])
+def test_a_group_that_is_replaced_in_a_poisson_sample_owes_no_more_than_is_charged(
+    moves: tuple[int, int], others: tuple[int, int]
+) -> None:
+    sigma, rate = 0.8, 0.2
+    axis = np.linspace(-12, 12, 20_001)
+    coins = list(product((0, 1), repeat=2))
+    weights = [math.prod(rate if coin else 1 - rate for coin in each) for each in coins]
+    laws = [_law([axis], weights, [np.dot(each, vector) for each in coins], sigma) for vector in (moves, others)]
+    assert _covers(group(SampledGaussian(sigma, rate), 2), laws[0], laws[1], Adjacency.REPLACE)
+
+
+def test_a_group_among_balls_in_bins_owes_no_more_than_is_charged() -> None:
+    sigma = 1.0
+    axis = np.linspace(-8, 10, 901)
+    means = [(2, 0), (1, 1), (1, 1), (0, 2)]
+    there, absent = _law([axis, axis], [0.25] * 4, means, sigma), _law([axis, axis], [1], [(0, 0)], sigma)
+    epoch = AllocatedGaussian(sigma, Fraction(1, 2), 2)
+    assert _covers(group(epoch, 2), there, absent, Adjacency.ADD_REMOVE)
+    assert not _covers(2 * epoch, there, absent, Adjacency.ADD_REMOVE)
+
+
+def test_where_there_is_much_noise_a_group_is_charged_hardly_more_than_it_owes() -> None:
+    size, rate, sigma = 4, 0.1, 12.0
+    axis = np.linspace(-12 * sigma, size + 12 * sigma, 40_001)
+    weights = binom.pmf(np.arange(size + 1), size, rate)
+    there, absent = _law([axis], weights, np.arange(size + 1), sigma), _law([axis], [1], [0], sigma)
+    owed = float(np.maximum(there - absent, 0).sum())
+    assert account(group(SampledGaussian(sigma, rate), size)).delta(0) < 1.03 * owed
+
+
+def test_a_group_of_which_all_are_drawn_is_one_of_gaussian_noise() -> None:
+    assert group(SampledGaussian(6, 1), 3) == SampledGaussian(2, 1)
 
 
 def test_a_guarantee_that_promises_nothing_is_refused() -> None:

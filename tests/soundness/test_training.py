@@ -61,6 +61,11 @@ CLIPS: Mapping[str, dict[str, Any]] = {
     "per layer": {"max_grad_norm": PerLayerClipping(0.5)},
     "shuffled": {"sampling": "shuffled", "batch_size": 12, "unit": dp.rows(replace=True)},
     "no metrics": {"metrics": "nothing"},
+    "several owners": {
+        "unit": dp.rows(per_person=2),
+        "users": [[i, i + 1, *(["everywhere"] if i % 4 == 3 else [])] for i in range(24)],
+        "batch_size": 20,
+    },
 }
 
 

@@ -9,7 +9,7 @@ Gaussian noise of a ratio of its own. Together they are one Gaussian release who
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
@@ -19,7 +19,7 @@ from defocus.errors import InvalidParameterError, Number, UnsupportedEventError,
 from defocus.learning.clipping import AdaptiveClipping, Clipping
 from defocus.learning.metrics import Metrics
 from defocus.learning.noise_schedule import Banded, BufferedStrategy, BufferedToeplitz, Schedule, Strategy, strategy
-from defocus.learning.sampling import Cyclic, Sampling, planned
+from defocus.learning.sampling import OF_PERSONS, Cyclic, Sampling, owed, planned
 from defocus.privacy.accounting import tightest
 from defocus.privacy.budgets import Budget
 from defocus.privacy.calibration import calibrate, check_delta, spoken_delta
@@ -36,12 +36,19 @@ def protected(unit: object) -> Unit:
         raise InvalidParameterError(
             f"Training protects rows or users, but the unit is {unit!s:.60}.", fix='pass rows() or user("patient_id").'
         )
-    if unit.per_person not in {None, 1}:
-        raise InvalidParameterError(
-            f"Steps draw rows, and of {unit} a random part would be drawn.",
-            fix='say whose each row is: unit=user("patient_id") and users=, an array with one for each example.',
-        )
     return unit
+
+
+def _checked_rows(unit: Unit, sampling: object, noise: object) -> int:
+    """How many rows a person has; refused with ways of drawing for which nothing is proven of several at once."""
+    if unit.per_person not in {None, 1} and (noise is not None or sampling not in OF_PERSONS):
+        raise InvalidParameterError(
+            f"Steps draw rows, and of {unit}, nothing is proven where "
+            + ("noise is correlated." if noise is not None else "who is drawn depends on the others."),
+            fix=f"leave {'noise=' if noise is not None else 'sampling='} out; or say whose each row is, of one user:"
+            ' unit=user("patient_id") and users=.',
+        )
+    return unit.per_person or 1
 
 
 def steps_of(epochs: object, size: int, batch: Fraction | int) -> int:
@@ -81,6 +88,11 @@ class Plan:
         return self.sampling.steps
 
     @property
+    def rows(self) -> int:
+        """How many of the units that are drawn one person has at most: rows of ``rows(per_person=…)``, else one."""
+        return self.unit.per_person or 1
+
+    @property
     def batch_size(self) -> float:
         """The expected number of units in a step."""
         return float(self.sampling.batch)
@@ -98,11 +110,12 @@ class Plan:
     def facts(self) -> dict[str, str]:
         """Names and words."""
         correlated = "" if self.strategy is None else ", of which later steps take back a part"
+        moved = "the sensitivity of a step" if self.rows == 1 else "what one row may add to a step"
         return {
             "protected": str(self.unit),
             "steps": f"{self.steps}, {self.batch_size:g} of {self.size} expected in each",
             "cost": f"{self.price} for the whole run",
-            "noise": f"{self.noise_in_words()} times the sensitivity of a step{correlated}",
+            "noise": f"{self.noise_in_words()} times {moved}{correlated}",
         }
 
     def __str__(self) -> str:
@@ -126,7 +139,11 @@ class Plan:
 
     def event_after(self, steps: int) -> Event:
         """What the first ``steps`` steps owe by themselves."""
-        return self.sampling.event([self.ratio * factor for factor in self.factors[:steps]])
+        return self.owes([self.ratio * factor for factor in self.factors[:steps]])
+
+    def owes(self, ratios: Sequence[float]) -> Event:
+        """What first steps of these ratios of noise owe to one of whom is protected, with all their rows."""
+        return owed(self.sampling.event(ratios), self.rows)
 
     def epsilon_after(self, steps: int) -> float:
         """Epsilon of the first ``steps`` steps by themselves, at the delta of the price."""
@@ -165,6 +182,7 @@ def plan(
             fix="pass its ratio as noise_multiplier=, or leave it to be found for the price.",
         )
     correlated = noise if isinstance(noise, Banded | BufferedToeplitz) else None
+    many = _checked_rows(unit, sampling, correlated)
     total = _steps(size, rows, epochs, steps, sampling)
     drawn: Sampling
     how: Strategy | BufferedStrategy | None = None
@@ -192,7 +210,7 @@ def plan(
     factors = noise.at(total) if isinstance(noise, Schedule) else (1.0,) * total
 
     def event(ratio: float) -> Event:
-        return drawn.event([ratio * factor for factor in factors])
+        return owed(drawn.event([ratio * factor for factor in factors]), many)
 
     if noise_multiplier is None:
         ratio = _least(event, price, unit)

@@ -325,12 +325,13 @@ class Canaries:
         drawn = self.count * plan.batch_size / plan.size * (1.0 if self.replaced else 0.5)
         noise = plan.noise_in_words(0)
         more = math.sqrt(1 + drawn / (d * plan.ratio_of(0, 0) ** 2)) - 1
+        one = "" if plan.rows == 1 else f" and have one example each, of {plan.rows} that a person may have"
         taken = ""
         if self.replaced and not isinstance(plan.sampling, Poisson | BallsInBins | Cyclic):
             taken = f" They take one place in {(plan.size + self.count) / self.count:.3g} of a batch."
         return (
-            f"{self.count} canaries, persons who are made up, take part by coins: they act on the model as {more:.2g}"
-            f" times more noise ({noise} times the clip) would.{taken} To real people they change nothing."
+            f"{self.count} canaries, persons who are made up{one}, take part by coins: they act on the model as"
+            f" {more:.2g} times more noise ({noise} times the clip) would.{taken} To real people they change nothing."
         )
 
     def state(self) -> dict[str, Any]:

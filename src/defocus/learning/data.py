@@ -24,7 +24,10 @@ from torch.utils.data import (
 from defocus.errors import UnaccountedSamplingError, UnfitDataError
 from defocus.learning.examples import PrivateExamples, owners
 from defocus.learning.gradients.layouts import Batch
+from defocus.learning.noise import KEY_BYTES, Stream
+from defocus.learning.ownership import bounded, owned
 from defocus.mechanisms.grid import read_column
+from defocus.noise import permutation
 from defocus.noise.ranges import Integers
 
 __all__ = ["Collated", "Examples", "Units", "Weights", "examples", "table_examples", "tensors_of", "without_loader"]
@@ -33,6 +36,8 @@ Weights = npt.NDArray[np.float64]
 """How much each example counts."""
 
 _LABELS = ("labels", "label")
+_ORDER = bytes(KEY_BYTES)
+"""No secret: examples with several owners are gone through in one public order, which their contents do not decide."""
 _FIX = "pass (inputs, targets), tensors or arrays with one example in each row, or a torch Dataset with a length."
 
 
@@ -94,18 +99,28 @@ class Examples:
 
 @final
 class Units:
-    """Which examples belong to which protected unit: each to itself, or all of a user's to the user.
+    """Which examples belong to which unit that is drawn: each to itself, or all of a user's to the user.
 
-    An example that is nobody's is left out, as rows without a person are in tables.
+    An example that is nobody's is left out, as rows without a person are in tables. With ``per_person``, examples may
+    have several owners and are drawn one by one; some are left out, so that nobody has more than so many.
     """
 
-    __slots__ = ("_members", "_starts", "count")
+    __slots__ = ("_members", "_starts", "count", "nobody", "shared")
 
-    def __init__(self, length: int, users: object = None) -> None:
+    def __init__(self, length: int, users: object = None, per_person: int | None = None) -> None:
         self.count = length
+        self.shared: int | None = None
+        """Of how many examples the used ones are a part that was chosen by their owners; None where all are used."""
+        self.nobody = 0
+        """How many of them have no owner."""
         self._members: Integers | None = None
         self._starts: Integers | None = None
         if users is None:
+            return
+        if per_person is not None:
+            found = owned(users, length)
+            self._members = bounded(found, per_person, permutation(length, Stream(_ORDER, "owners")).tolist())
+            self.count, self.shared, self.nobody = len(self._members), length, found.nobody
             return
         owner = owners(users, length)
         self.count = int(owner.max(initial=-1)) + 1
@@ -115,8 +130,10 @@ class Units:
 
     def examples_of(self, units: Integers) -> tuple[Integers, Weights]:
         """The examples of these units, and the weight of each: one over how many its unit has."""
-        if self._members is None or self._starts is None or not len(units):
+        if self._members is None or not len(units):
             return units, np.ones(len(units))
+        if self._starts is None:
+            return self._members[units], np.ones(len(units))
         parts = [self._members[self._starts[unit] : self._starts[unit + 1]] for unit in units]
         return np.concatenate(parts), np.concatenate([np.full(len(part), 1 / len(part)) for part in parts])
 

@@ -13,7 +13,7 @@ from defocus.ledger import Ledger
 from defocus.mechanisms.grid import declared, read_column
 from defocus.privacy.units import Unit
 
-__all__ = ["PrivateExamples", "owners", "said_once"]
+__all__ = ["PrivateExamples", "named", "owners", "said_once"]
 
 _KINDS = "iufbUSTO"
 """Whole numbers, fractions, truth values, texts, bytes and objects, by numpy's letters."""
@@ -120,7 +120,7 @@ def owners(users: Any, length: int) -> NDArray[np.int64]:
             "users= must name one user for each example.",
             fix="pass a list or a one-dimensional array as long as the data.",
         )
-    keys = [guarded(_key, cell, None) for cell in (values.tolist() if array else values)]
+    keys = [guarded(named, cell, None) for cell in (values.tolist() if array else values)]
     places: dict[Any, int] = {}
     present = [True] * length if there is None else there.tolist()
     told = zip(keys, present, strict=True)
@@ -129,7 +129,7 @@ def owners(users: Any, length: int) -> NDArray[np.int64]:
     )
 
 
-def _key(cell: Any) -> Plain | tuple[str] | None:
+def named(cell: Any) -> Plain | tuple[str] | None:
     """What a user is told apart by; None for nobody."""
     value: Plain | tuple[str] | None = number(cell)
     if value is None and isinstance(cell, bytes | UUID | dt.date) and cell == cell:  # noqa: PLR0124 # a missing date

@@ -196,7 +196,7 @@ def search(
         precision: the standard deviation of the noise of a score on a private validation set.
         runs: how many runs there are on average.
         eta: the shape of the law of their number; 0 is the usual choice, and 1 costs more and varies less.
-        users: for ``unit=user(…)``, the user of each example.
+        users: for ``unit=user(…)``, the user of each example; for ``unit=rows(per_person=…)``, the owners of each.
         example: for a Dataset, one synthetic item, ``(input, target)``, as for a Trainer.
         purpose: why, for the ledger.
         who: by whom, for the ledger.
@@ -230,7 +230,7 @@ def search(
     checked_unit(unit, users)
     held = _held(validation, example)
     given, loaded = without_loader(data if public is None else public)
-    size = Units(examples(given, example).length, users).count
+    size = Units(examples(given, example).length, users, unit.per_person).count
     place = place_of(ledger, given, unit) if public is None else None
     total = None if place is None else total_of(place, budget)
     cost = price(epsilon=epsilon, delta=delta, rho=rho, total=total, size=size)
@@ -242,9 +242,9 @@ def search(
         alone = plan(**asked, price=cost, noise_multiplier=None)
         best = max((one.run(setting, alone, 0.0) for setting in tried), key=lambda each: each[2])
         return SearchResult(*best, None, None, cost)
-    if private_validation and unit.kind != "rows":
+    if private_validation and (unit.kind != "rows" or (unit.per_person or 1) > 1):
         raise InvalidParameterError(
-            "One user may have many examples in the validation set, so no noise for its score is proven.",
+            "One person may have many examples in the validation set, so no noise for its score is proven.",
             fix="pass a public validation set, or unit=rows().",
         )
     deviation = float(in_range("precision", precision, 1e-6, 1)) * held.length if private_validation else 0.0
@@ -275,7 +275,7 @@ def _priced(
     gamma = Fraction(max(1, round(float(law.gamma) * _GRAIN)), _GRAIN)
 
     def whole(ratio: float) -> Selected:
-        run = first.sampling.event([ratio] * first.steps)
+        run = first.owes([ratio] * first.steps)
         return Selected(run if not deviation else run + DiscreteGaussian(deviation), gamma, Fraction(eta))
 
     try:
@@ -294,7 +294,7 @@ def _priced(
             f"However noisy the runs are, the search costs more than {cost}{score}.",
             fix="pass a larger precision=, more validation rows or public ones, fewer runs=, or a larger epsilon=.",
         ) from None
-    loss = tightest(first.sampling.event([ratio] * first.steps), first.unit.adjacency)
+    loss = tightest(first.owes([ratio] * first.steps), first.unit.adjacency)
     share = Budget(loss.epsilon(first.delta) * (1 + 1e-6), first.delta)
     return whole(ratio), plan(**asked, price=share, noise_multiplier=ratio)
 

@@ -150,6 +150,7 @@ def explained(
     return "\n".join(
         [
             f"Protected: {plan.unit}. Everything that leaves the run comes out almost as often without it.",
+            *_owners(plan, stepper.units),
             _size(plan, declared=declared),
             f"Batches: {plan.sampling.words()}; {plan.batch_size:g} are expected in each of {plan.steps} steps.",
             f"Clipping: {stepper.clipping.words()}."
@@ -162,6 +163,25 @@ def explained(
             _UNPROMISED,
         ]
     )
+
+
+def _owners(plan: Plan, units: Units) -> list[str]:
+    """Where a person has several rows: what is public of it, or taken on somebody's word."""
+    if plan.unit.per_person is None:
+        return []
+    most = f"nobody has more than {plan.rows} example{'s' * (plan.rows > 1)}"
+    if units.shared is None:
+        told = (
+            f"Assumed: {most}, whoever else is in them. Nothing checks it; users=, the owners of each, would see to it."
+        )
+        return [told]
+    left = units.shared - units.count
+    nobody = f", {units.nobody} of them since nobody owns them" if units.nobody else ""
+    told = (
+        "Public: who owns which example, and so which are used. What they are, and whether those of one person count,"
+        f" is protected. {left} of {units.shared} are left out, so that {most}{nobody}."
+    )
+    return [told]
 
 
 def _size(plan: Plan, *, declared: bool) -> str:

@@ -28,9 +28,12 @@ from defocus.privacy.events import (
     SampledGaussian,
     ShuffledGaussian,
     compose,
+    parts_of,
 )
+from defocus.privacy.groups import group
 
 __all__ = [
+    "OF_PERSONS",
     "SAMPLINGS",
     "BallsInBins",
     "Cyclic",
@@ -38,6 +41,7 @@ __all__ = [
     "Poisson",
     "Sampling",
     "Shuffled",
+    "owed",
     "planned",
 ]
 
@@ -307,11 +311,35 @@ class Cyclic(Sampling):
         )
 
 
+def owed(event: Event, rows: int) -> Event:
+    """What steps that draw rows owe a person who has so many, if they owe ``event`` to one row.
+
+    Guarantee:
+        Steps add clipped gradients up, and draw rows independently: see :func:`defocus.privacy.groups.group`.
+
+    >>> from fractions import Fraction
+    >>> owed(Poisson(100, Fraction(1, 10), 5).event([2.0] * 5), 4)
+    Composed(parts=((SampledGaussian(ratio=1.0, rate=Fraction(1, 10)), 20),))
+    """
+    if rows == 1:
+        return event
+    return group(compose(_sum(part) * times for part, times in parts_of(event)), rows)
+
+
+def _sum(event: Event) -> Event:
+    """The same of Poisson samples, as the sum that it is here."""
+    if isinstance(event, Sampled) and isinstance(event.event, Gaussian):
+        return SampledGaussian(event.event.ratio, event.rate)
+    return event
+
+
 def _share(rate: Fraction) -> str:
     return f"{rate.numerator}/{rate.denominator}" if rate.denominator < 10**6 else f"{float(rate):.6g}"
 
 
-SAMPLINGS = ("poisson", "balls in bins", "shuffled", "fixed size")
+OF_PERSONS = ("poisson", "balls in bins")
+"""Ways that draw units independently, so that something is proven of persons who have several."""
+SAMPLINGS = (*OF_PERSONS, "shuffled", "fixed size")
 """What ``sampling=`` may be."""
 
 

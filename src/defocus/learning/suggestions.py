@@ -23,7 +23,7 @@ from defocus.answers.tables import text_facts, text_table
 from defocus.errors import InvalidParameterError, Number, count, positive
 from defocus.learning.accountant import protected, steps_of
 from defocus.learning.ledgers import price
-from defocus.learning.sampling import Poisson
+from defocus.learning.sampling import Poisson, owed
 from defocus.privacy.accounting import tightest
 from defocus.privacy.budgets import Budget
 from defocus.privacy.calibration import calibrate, check_delta, spoken_delta
@@ -252,7 +252,8 @@ def _option(unit: Unit, price: Budget, size: int, batch: int, *, steps: int, wid
 
 def _event(unit: Unit, size: int, batch: int, noise: float) -> Event:
     """One step: what the trainer charges, so many times."""
-    return Poisson(size, Fraction(batch, size), 1, unit.adjacency is Adjacency.REPLACE).event([noise])
+    one = Poisson(size, Fraction(batch, size), 1, unit.adjacency is Adjacency.REPLACE).event([noise])
+    return owed(one, unit.per_person or 1)
 
 
 def _epsilon(step: Event, steps: int, unit: Unit, price: Budget) -> float:

@@ -16,6 +16,7 @@ from defocus.errors import (
     NotDeclaredError,
     Number,
     TrainingEndedError,
+    UnfitDataError,
     UnfitModelError,
     count,
     probability,
@@ -162,10 +163,12 @@ def checked_optimizer(optimizer: object, model: torch.nn.Module) -> None:
 
 def checked_unit(unit: object, users: object) -> None:
     """Refuse a unit that examples cannot be counted in."""
-    if (protected(unit).kind == "user") != (users is not None):
+    named = protected(unit)
+    if (named.kind == "user") != (users is not None) and named.per_person is None:
         raise InvalidParameterError(
             "With unit=user(…), and only with it, users= says whose each example is.",
-            fix="pass users=, an array with one user for each example, or unit=rows().",
+            fix="pass users=, an array with one user for each example, or unit=rows(). If examples have several owners:"
+            " unit=rows(per_person=4), for at most 4 of anyone, and users=, a list of lists.",
         )
 
 
@@ -205,7 +208,12 @@ def _counted(
         return *table_examples(data.empty()), declared
     listed = examples(data, *form)
     checked_unit(unit, users)
-    units = Units(listed.length, users)
+    units = Units(listed.length, users, unit.per_person)
+    if not units.count:
+        raise UnfitDataError(
+            "users= names nobody, so no example is used.",
+            fix="pass one user for each example; or with unit=rows(per_person=…) a list of owners for each.",
+        )
     return listed, units, checked_size(size, units.count, sampling)
 
 
@@ -270,7 +278,8 @@ class Trainer:
     Assumes:
         The number of units (``size``) is public: it decides the rate of sampling. Unless declared, the number of
         examples or users in the data is taken for it, as is usual. Of ``table.examples(…)`` it must be declared: their
-        number is that of any filter, and no row is read before the charge. The loss is a sum or mean of one term for
+        number is that of any filter, and no row is read before the charge. With ``rows(per_person=…)`` and ``users``,
+        who owns which example is public (:mod:`~.ownership`). The loss is a sum or mean of one term for
         each example, and an example's term does not depend on the others: what can be checked of that is checked at
         set-up on synthetic examples. The model and the optimizer stay what they were then (:mod:`~.model_guard`).
         For what floating point does not promise, see :mod:`defocus.learning.noise`.
@@ -284,8 +293,8 @@ class Trainer:
         data: ``(inputs, targets)``, tensors or arrays; a torch Dataset of known length; or a DataLoader, whose dataset
             and batch size are taken; or ``table.examples(inputs, target)``, whose unit, users and ledger are taken.
             Batches are drawn by the trainer in each case, by ``sampling``.
-        unit: what is protected, ``rows()`` or ``user("id")``; the ledger's must be the same. Only examples of a table
-            go without.
+        unit: what is protected, ``rows()`` or ``user("id")``; or ``rows(per_person=4)``, where a person is in several
+            examples, and others are in them too; the ledger's must be the same. Only examples of a table go without.
         epsilon: with ``delta``, the price of the whole run; the noise is found for it.
         delta: by default that of the ledger's budget; for a new ledger 1e-6, or less if there are many units.
         rho: the price, instead of epsilon and delta, for batches of all units.
@@ -301,7 +310,9 @@ class Trainer:
         scratch: to try things out: why the data may be used freely, as it is public or made up. Nothing is charged to a
             ledger that lasts, and the run says that it promises nothing to anyone.
         users: for ``unit=user(…)``, the user of each example. A user's examples are clipped one by one and averaged;
-            those without a user (None, NaN) are left out.
+            those without a user (None, NaN) are left out. For ``unit=rows(per_person=…)``, a list of the owners of each
+            example: some are left out, so that nobody has more than so many, and *who owns what is taken as public*.
+            Without ``users``, that nobody has more is taken on your word.
         size: the public number of units, if that of the data is not public, as that of a table's rows never is.
         sampling: "poisson", "balls in bins", "shuffled" or "fixed size"; each is charged as what is proven for it.
         noise: a :class:`~defocus.learning.noise_schedule.Schedule`, or
