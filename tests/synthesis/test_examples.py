@@ -10,6 +10,8 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 import torch
 from tests.synthesis.test_saving import refused_or_usable
@@ -28,7 +30,7 @@ from defocus.learning.noise import Cryptographic
 from defocus.ledger import Ledger
 from defocus.noise.testing import seeded
 from defocus.synthesis import ExampleGenerator, ExampleSynthesiser, Images, Sequences, autoencoder
-from defocus.synthesis.forms import Decoder
+from defocus.synthesis.forms import Decoder, placed
 
 FORM = Images((6, 4), (0, 10))
 
@@ -296,6 +298,42 @@ def test_arrays_tensors_and_lists_are_encoded_alike(make: Any) -> None:
     made, others = FORM.encode(make(stripes(6)[0]))
     assert np.array_equal(made, expected)
     assert np.array_equal(fits, others)
+
+
+@pytest.mark.parametrize("dtype", ["U1", "S1", "M8[s]", "c16"])
+def test_images_in_an_array_of_another_type_are_refused_whatever_they_hold(dtype: str) -> None:
+    for value in (0, 1):
+        with pytest.raises(UnfitDataError, match="array of type"):
+            FORM.encode(np.full((3, 6, 4), value).astype(dtype))
+
+
+def test_arrays_of_objects_and_columns_of_frames_are_lists() -> None:
+    expected, _ = FORM.encode(stripes(6)[0])
+    odd = np.array([*stripes(6)[0].tolist(), None], object)
+    made, fits = FORM.encode(odd)
+    assert np.array_equal(made[:6], expected)
+    assert fits.tolist() == [True] * 6 + [False]
+    texts = ["ab", None, "ba"]
+    for data in (np.array(texts, object), pd.Series(texts), pl.Series(texts), [b"ab", b"\xff", b"ba"]):
+        assert Sequences("ab", 3).encode(data)[1].tolist() == [True, False, True]
+        assert Sequences("ab", 3).encode(data)[0][0].tolist() == Sequences("ab", 3).encode(["ab"])[0][0].tolist()
+    for labels in (np.array(["a", None, "b"], object), pd.Series(["a", None, "b"])):
+        assert placed(labels, ("a", "b"), 3).tolist() == [0, -1, 1]
+
+
+def test_a_list_may_hold_tensors() -> None:
+    made, fits = Sequences([1, 2], 3).encode([torch.tensor([1, 2]), torch.tensor([[1]]), torch.tensor(1)])
+    assert fits.tolist() == [True, False, False]
+    assert made[0].argmax(1).tolist() == [0, 1, 2]
+
+
+def test_channels_that_come_last_are_told_before_they_are_taken_for_columns() -> None:
+    with pytest.raises(InvalidParameterError, match=r"declare \(3, 32, 20\)"):
+        Images((32, 20, 3))
+    with pytest.raises(UnfitDataError, match=r"moveaxis"):
+        Images((3, 32, 20)).encode(np.zeros((5, 32, 20, 3)))
+    assert Images((3, 6, 4)).size == 72
+    assert Images((5, 2, 2)).size == 20
 
 
 def test_masked_pixels_are_no_numbers() -> None:

@@ -28,6 +28,7 @@ _BLOCK = 4096
 _BEFORE = 4
 """So many symbols before are seen by the next one, beside what the latent numbers say about the whole sequence."""
 _FARTHEST = 1e30
+_COLOURS = 4
 
 Coded: TypeAlias = tuple[NDArray[Any], NDArray[np.bool_]]
 """Encoded examples, and which of them have the declared form."""
@@ -80,6 +81,12 @@ class Images:
                 f"Images of shape {str(shape)[:60]} cannot be synthesised.",
                 fix=f"declare (height, width) or (channels, height, width), of at most {_LARGEST} numbers.",
             )
+        if len(shape) == 3 and shape[2] <= _COLOURS < min(shape[:2]):
+            raise InvalidParameterError(
+                f"Images of shape {shape} would have {shape[0]} channels of {shape[1]} × {shape[2]} pixels.",
+                fix=f"declare ({shape[2]}, {shape[0]}, {shape[1]}) and pass the channels first:"
+                " np.moveaxis(images, -1, 1).",
+            )
         step = bounds[2] if len(bounds) == 3 else 1.0
         if len(bounds) not in {2, 3} or not -_FARTHEST < bounds[0] < bounds[1] < _FARTHEST or step <= 0:
             raise InvalidParameterError(
@@ -116,7 +123,10 @@ class Images:
 
     def encode(self, data: Any) -> Coded:
         """Averages over the cells of the grid, from 0 to 1."""
+        data = _opened(data)
         array = _array(data)
+        if array is not None and array.dtype.kind not in _NUMBERS:
+            raise _unfit("examples", array.dtype)
         if array is None:
             rows = [guarded(self._one, one, None) for one in _items(data)]
             fits = np.array([row is not None for row in rows], np.bool_)
@@ -128,7 +138,8 @@ class Images:
         if array.shape[1:] != self.shape:
             raise UnfitDataError(
                 f"The images are an array of shape {str(array.shape[1:])[:60]} each, and {self.shape} is declared.",
-                fix="pass an array of shape (n, height, width) or (n, channels, height, width), as it is declared.",
+                fix=f"pass images.reshape({', '.join(map(str, (-1, *self.shape)))}) where they lie in a row, or"
+                " np.moveaxis(images, -1, 1) where channels are the last axis.",
             )
         parts = [self._coarse(array[i : i + _BLOCK]) for i in range(0, len(array), _BLOCK)]
         made = np.concatenate([np.zeros((0, self.size), np.float32), *parts])
@@ -157,7 +168,7 @@ class Images:
     def _one(self, image: Any) -> _Floats | None:
         array = _array(image)
         array = np.asarray(image) if array is None else array
-        if array.shape != self.shape or array.dtype.kind not in "fiub":
+        if array.shape != self.shape or array.dtype.kind not in _NUMBERS:
             return None
         return np.asarray(self._coarse(array[None])[0])
 
@@ -231,6 +242,7 @@ class Sequences:
 
     def encode(self, data: Any) -> Coded:
         """For each place which symbol is there, as zeros and a one; nothing after the end."""
+        data = _opened(data)
         array = _array(data)
         if array is not None and (array.ndim, array.dtype.kind) not in {(2, "i"), (2, "u"), (1, "U")}:
             raise UnfitDataError(
@@ -272,7 +284,11 @@ class Sequences:
 
     def _one(self, sequence: Any, known: Mapping[str | int, int]) -> NDArray[np.int64] | None:
         """The places of its symbols in the alphabet, with the end where there is room for it."""
-        if not isinstance(sequence, str | list | tuple | np.ndarray):
+        if isinstance(sequence, bytes):
+            sequence = sequence.decode("ascii")
+        if not isinstance(sequence, str | list | tuple):
+            sequence = _array(sequence)
+        if sequence is None:
             return None
         some = list(islice(iter(sequence), self.length + 1))
         own = [known[symbol] for symbol in some]
@@ -318,7 +334,8 @@ def placed(labels: Any, classes: Sequence[str | int], number: int) -> NDArray[np
     >>> placed([3, "b", None, [1]], (3, "b"), 4).tolist()
     [0, 1, -1, -1]
     """
-    array, known = _array(labels), {own: place for place, own in enumerate(classes)}
+    labels = _opened(labels)
+    array, known = _array(labels, "labels"), {own: place for place, own in enumerate(classes)}
     if array is not None and array.ndim != 1:
         raise UnfitDataError(
             "labels= must name one class for each example.", fix="pass a list or an array of one axis."
@@ -354,21 +371,36 @@ def _named(name: str, value: Any) -> tuple[str | int, ...]:
     return tuple(value)
 
 
-def _array(data: Any) -> NDArray[Any] | None:
+_NUMBERS = "fiub"
+"""Kinds of numpy's types of numbers."""
+
+
+def _opened(data: Any) -> Any:
+    """A list of what is in a column of a frame or in an array of objects: each example is then read by itself."""
+    if isinstance(data, np.ndarray):
+        return data.tolist() if data.dtype.kind == "O" and data.ndim else data
+    return data.to_list() if callable(getattr(type(data), "to_list", None)) else data
+
+
+def _array(data: Any, what: str = "examples") -> NDArray[Any] | None:
     """An array or a tensor as an array, by its declared type; None for anything else."""
     if hasattr(data, "detach") and hasattr(data, "is_floating_point"):
         data = data.detach().cpu()
         data = (data.float() if data.is_floating_point() else data).numpy()
-    if isinstance(data, np.ma.MaskedArray) and data.dtype.kind in "fiub":
+    if isinstance(data, np.ma.MaskedArray) and data.dtype.kind in _NUMBERS:
         data = np.ma.filled(data.astype(np.float64), np.nan)
     if not isinstance(data, np.ndarray):
         return None
-    if data.dtype.kind not in "fiubUS" or data.ndim < 1:
-        raise UnfitDataError(
-            f"The examples are an array of type {str(data.dtype)[:40]}.",
-            fix="pass an array of numbers with one example in each row, or a list of arrays.",
-        )
+    if data.dtype.kind not in f"{_NUMBERS}U" or data.ndim < 1:
+        raise _unfit(what, data.dtype)
     return data
+
+
+def _unfit(what: str, dtype: Any) -> UnfitDataError:
+    return UnfitDataError(
+        f"The {what} are an array of type {str(dtype)[:40]}.",
+        fix=f"pass an array of numbers, or a list of {what}.",
+    )
 
 
 def _items(data: Any) -> Sequence[Any]:
