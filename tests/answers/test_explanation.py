@@ -23,7 +23,7 @@ from defocus.answers.explanation import (
 )
 from defocus.ledger import Ledger
 from defocus.privacy.budgets import Budget
-from defocus.privacy.events import DiscreteGaussian, DiscreteLaplace, Gaussian, Pure, compose
+from defocus.privacy.events import Approximate, DiscreteGaussian, DiscreteLaplace, Gaussian, Pure, compose
 from defocus.privacy.units import Adjacency, edge, rows, user
 from defocus.release import promise
 
@@ -72,6 +72,17 @@ def test_a_gaussian_release_without_a_delta_promises_nothing_and_does_not_break(
     made = promise(Gaussian(5), Budget(1), Adjacency.ADD_REMOVE)
     assert made.epsilon == math.inf
     assert made.posterior == 1
+
+
+def test_an_event_that_is_an_epsilon_and_a_delta_has_odds_that_are_numbers() -> None:
+    made = promise(Approximate(3, Fraction(1, 10**5)), Budget(3, 1e-5), Adjacency.ADD_REMOVE)
+    assert made.delta == 1e-5
+    assert made.beyond == 2e-5
+    assert made.odds == pytest.approx(2 * math.exp(3), rel=0.01)  # half of what is beyond is delta itself
+    said = " ".join(odds(made, user("patient_id")))
+    assert "except with probability 2e-05" in said
+    assert "inf" not in said
+    assert "nan" not in " ".join(odds(promise(Gaussian(5), Budget(1), Adjacency.ADD_REMOVE), user("patient_id")))
 
 
 def test_odds_of_a_pure_release_are_e_to_the_epsilon_and_move_a_rare_belief_as_bayes_says(ledger: Ledger) -> None:

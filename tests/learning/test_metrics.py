@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from defocus.errors import InvalidParameterError
-from defocus.learning.metrics import GRID, Metrics, NoisyMetrics, PrivateMetrics, as_metrics
+from defocus.learning.metrics import GRID, Metrics, NoisyMetrics, PrivateMetrics, Tally, as_metrics
 
 anything = st.floats(allow_nan=True, allow_infinity=True, width=32)
 
@@ -25,6 +25,28 @@ def test_nobody_moves_what_is_watched_by_more_than_one(loss: float, norm: float,
     thirds = sum(Metrics().vector(torch.tensor([loss]), torch.tensor([norm]), clip, 1 / 3) for _ in range(3))
     assert bool((thirds <= one).all())
     assert bool((one - thirds <= 6).all())
+
+
+@given(st.lists(st.tuples(anything, st.floats(allow_nan=True, allow_infinity=True)), max_size=5))
+def test_one_is_counted_once_and_in_a_cell_that_there_is(given: list[tuple[float, float]]) -> None:
+    rows = torch.tensor(given, dtype=torch.float64).reshape(-1, 2)
+    losses, norms = torch.zeros(len(rows)), torch.zeros(len(rows))
+    whole = Tally(3).vector(losses, norms, 1.0, 1.0, rows)
+    there = [int(cell) for _, cell in given if 0 <= cell < 3]
+    assert whole.tolist() == [GRID * there.count(cell) for cell in range(3)]
+    third = Tally(3).vector(losses, norms, 1.0, 1 / 3, rows)
+    assert bool((3 * third <= whole).all())
+    assert Tally(3).vector(losses, norms, 1.0).tolist() == [0, 0, 0]
+
+
+def test_what_is_counted_is_paid_for_and_no_loss_is_shown() -> None:
+    glance = NoisyMetrics(Tally(2), batch=4.0)
+    glance.note([3.0, 1.0], 1.0, 0.1)
+    assert str(glance) == glance.words() == ""
+    assert math.isnan(glance.loss()[0])
+    assert as_metrics(Tally(2)) == Tally(2)
+    with pytest.raises(InvalidParameterError):
+        Tally(0)
 
 
 def test_means_and_quantiles_are_read_off_the_sums() -> None:

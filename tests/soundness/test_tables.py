@@ -259,6 +259,22 @@ def sql(table: Any) -> Any:
     return [attempt(lambda text=text: shown(table.sql(text, epsilon=3, delta=1e-4))) for text in texts]  # type: ignore[misc]
 
 
+def bounds_that_follow(table: Any) -> Any:
+    """Bounds and groups that nobody declared: what conditions say about numbers and dates, and shares of one group."""
+    texts = (
+        "SELECT SUM(n) AS s, AVG(x) AS m FROM v WHERE n BETWEEN 1 AND 3 AND x >= 0.2 AND x < 0.7",
+        "SELECT SUM(x) FILTER (WHERE x > 0.2 AND x < 2) AS s, AVG(n) FILTER (WHERE NOT n > 3 AND n >= 0) AS m FROM v",
+        "SELECT SUM(CASE WHEN x BETWEEN 0 AND 1 THEN x WHEN n IN (1, 2) THEN n ELSE -1 END) AS s FROM v",
+        "SELECT SUM(DATE_DIFF('day', DATE '2026-01-01', t)) AS s FROM v WHERE t BETWEEN '2026-01-03' AND '2026-01-09'",
+        "SELECT DATE_TRUNC('week', t) AS w, COUNT(*) FROM v WHERE t > '2026-01-01' AND t < '2026-01-20' GROUP BY 1",
+        "SELECT year(t) AS y, SUM(n) FROM v WHERE n IN (0, 2) AND t BETWEEN '2025-03-01' AND '2027-01-01' GROUP BY 1",
+        "SELECT SUM(m) AS s FROM (SELECT person, MAX(n) AS m FROM v WHERE n BETWEEN 0 AND 3 GROUP BY person) o",
+    )
+    asked = [attempt(lambda text=text: shown(table.sql(text, epsilon=3, delta=1e-4))) for text in texts]  # type: ignore[misc]
+    wide = table.bound(rows="find").agg(share=dp.mean("x > 0.5"), truth=dp.mean("n = 1"), rows=dp.count())
+    return [asked, release(wide), release(wide, epsilon=3, delta=1e-4)]
+
+
 def expressions(table: Any) -> Any:
     """Functions that could stumble over a value: casts, dates, logarithms, divisions, texts."""
     texts = (
@@ -370,7 +386,8 @@ QUESTIONS = (
     synthetic_data, synthetic_people,
     all_aggregates, all_aggregates_with_gaussian_noise, found_groups, groups_by_every_kind, in_files, found_bounds,
     a_found_bound, people_in_found_numbers_of_groups, a_bound_by_sampling, a_cube, several_sets, a_hierarchy,
-    the_most_frequent, hypotheses, a_survival_curve, models, sql, joins, features_of_a_person, remaining, a_request,
+    the_most_frequent, hypotheses, a_survival_curve, models, sql, bounds_that_follow,
+    joins, features_of_a_person, remaining, a_request,
     a_report,
 )  # fmt: skip
 
@@ -378,6 +395,7 @@ QUESTIONS = (
 LONG = (
     synthetic_people,
     found_bounds,
+    bounds_that_follow,
     all_aggregates_with_gaussian_noise,
     groups_by_every_kind,
     features_of_a_person,

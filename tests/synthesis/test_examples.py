@@ -10,6 +10,8 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 import torch
 from tests.synthesis.test_saving import refused_or_usable
@@ -28,9 +30,10 @@ from defocus.learning.noise import Cryptographic
 from defocus.ledger import Ledger
 from defocus.noise.testing import seeded
 from defocus.synthesis import ExampleGenerator, ExampleSynthesiser, Images, Sequences, autoencoder
-from defocus.synthesis.forms import Decoder
+from defocus.synthesis.forms import Decoder, placed
 
 FORM = Images((6, 4), (0, 10))
+NONE = np.zeros(0, np.int64)
 
 
 def stripes(number: int = 200) -> tuple[Any, Any]:
@@ -83,10 +86,52 @@ def test_images_of_a_class_look_like_it(made: ExampleGenerator) -> None:
         assert images.max() <= 10
 
 
-def test_classes_are_drawn_equally_often_and_only_those_that_are_asked_for(made: ExampleGenerator) -> None:
-    labels = made.sample(10, bits=seeded(2))[1]
-    assert sorted(labels or []) == [0] * 5 + [1] * 5
+def test_classes_are_drawn_as_often_as_they_were_counted_and_only_those_that_are_asked_for(tmp_path: Path) -> None:
+    data, _ = stripes()
+    labels = [0] * 150 + [2] * 50
+    made = fitted(wanted(tmp_path, data, labels=labels, classes=[0, 1, 2]), epsilon=20, epochs=6)
+    assert np.allclose(made.shares[:, 0], [0.75, 0, 0.25], atol=0.05)
+    drawn = made.sample(2000, bits=seeded(2))[1] or []
+    assert np.allclose([drawn.count(own) / 2000 for own in (0, 1, 2)], made.shares[:, 0], atol=0.04)
+    among = made.sample(500, where={"label": [1, 2]}, bits=seeded(2))[1] or []
+    assert among.count(2) > 400
     assert set(made.sample(10, where={"label": [1]})[1] or []) == {1}
+
+
+def test_lengths_are_drawn_as_often_as_they_were_counted_with_each_class(tmp_path: Path) -> None:
+    data = [one for _ in range(50) for one in ("a", "abababab", "", "ba")]
+    form = Sequences("ab", 8)
+    classes = {"labels": ["x", "x", "y", "y"] * 50, "classes": ["x", "y"]}
+    made = fitted(wanted(tmp_path, data, form, **classes), epsilon=20, epochs=6)
+    for label, lengths in (("x", (1, 8)), ("y", (0, 2))):
+        drawn, _ = made.sample(400, where={"label": label}, bits=seeded(2))
+        seen = [len(one) for one in drawn]
+        assert all(abs(seen.count(length) / 400 - 0.5) < 0.12 for length in lengths)
+
+
+def test_what_has_not_the_form_or_no_class_is_counted_nowhere(tmp_path: Path) -> None:
+    data = ["ab"] * 60 + ["abc", None, "aaaaaaa"] * 10 + ["a"] * 10
+    labels = ["x"] * 90 + ["z"] * 10
+    made = fitted(wanted(tmp_path, data, Sequences("ab", 3), labels=labels, classes=["x", "y"]), epsilon=50, epochs=6)
+    assert np.allclose(made.shares, [[0, 0, 1, 0], [0, 0, 0, 0]], atol=0.08)
+
+
+def test_long_sequences_are_counted_in_ranges_of_lengths() -> None:
+    form = Sequences("ab", 99)
+    made, _ = form.encode(["a" * length for length in range(100)])
+    assert form.kinds == 32
+    own = form.kind(made)
+    assert (np.diff(own) >= 0).all()
+    assert set(own.tolist()) == set(range(32))
+    decoder = Decoder(np.zeros((1, form.inputs(1))), np.zeros(1), np.zeros((2, 1)), np.zeros(2))
+    drawn = form.draw(decoder, np.zeros((3200, 1), np.float32), np.arange(3200) % 32, np.random.default_rng(0))
+    again = form.kind(form.encode(drawn)[0])
+    assert (again == np.arange(3200) % 32).all()
+    assert {len(one) for one in drawn} == set(range(100))
+
+
+def test_empty_samples_are_empty(made: ExampleGenerator, letters: ExampleGenerator) -> None:
+    assert letters.sample(0) == ([], None)
     assert made.sample(0)[0].shape == (0, 6, 4)
 
 
@@ -128,7 +173,7 @@ def test_what_is_drawn_is_what_the_trained_network_makes() -> None:
         network = autoencoder.network_of(FORM, 2)
         conditions = torch.randn(5, autoencoder.LATENT + 2)
     expected = torch.sigmoid(network.decoder(conditions)).detach().numpy().reshape(5, 6, 4) * 10
-    found = FORM.draw(autoencoder.decoder_of(network), conditions.numpy(), np.random.default_rng(0))
+    found = FORM.draw(autoencoder.decoder_of(network), conditions.numpy(), NONE, np.random.default_rng(0))
     assert np.allclose(found, expected, atol=1e-4)
 
 
@@ -141,17 +186,18 @@ def test_a_place_of_a_sequence_is_drawn_by_the_same_scores_that_were_trained() -
 
     def spied(inputs: Any) -> Any:
         asked.append(inputs)
-        scores = np.full((1, 4), -1e3, np.float32)
-        scores[0, len(asked) - 1] = 0  # so that a, b, c and the end are drawn
+        scores = np.full((1, 3), -1e3, np.float32)
+        scores[0, len(asked) - 1] = 0  # so that a, b and c are drawn
         return scores
 
     latent = np.zeros((1, autoencoder.LATENT), np.float32)
-    assert form.draw(spied, latent, np.random.default_rng(0)) == ["abc"]  # type: ignore[arg-type]
+    kinds = np.array([3])
+    assert form.draw(spied, latent, kinds, np.random.default_rng(0)) == ["abc"]  # type: ignore[arg-type]
     trained: list[Any] = []
     network.decoder[0].register_forward_hook(lambda _, inputs, __: trained.append(inputs[0].detach().numpy()))
     network(coded)
     apart = slice(autoencoder.LATENT, None)
-    assert np.array_equal(np.stack(asked, 1)[..., apart], trained[0][..., apart])
+    assert np.array_equal(np.stack(asked, 1)[..., apart], trained[0][:, :3, apart])
     assert own.first.shape == (autoencoder.HIDDEN, form.inputs(autoencoder.LATENT))
 
 
@@ -188,8 +234,9 @@ def test_files_of_strangers_are_refused_or_usable(tmp_path: Path) -> None:
     decoder = Decoder(np.ones((2, 4)), np.ones(2), np.ones((24, 2)), np.ones(24))
     refused_or_usable(ExampleGenerator, ExampleGenerator(FORM, decoder, ("a", "b")).to_json(), tmp_path / "x.json")
     form = Sequences([1, 2], 3)
-    decoder = Decoder(np.ones((2, form.inputs(2))), np.ones(2), np.ones((3, 2)), np.ones(3))
-    refused_or_usable(ExampleGenerator, ExampleGenerator(form, decoder).to_json(), tmp_path / "x.json")
+    decoder = Decoder(np.ones((2, form.inputs(2))), np.ones(2), np.ones((2, 2)), np.ones(2))
+    counted = ExampleGenerator(form, decoder, shares=np.full((1, 4), 0.25))
+    refused_or_usable(ExampleGenerator, counted.to_json(), tmp_path / "x.json")
 
 
 @pytest.mark.parametrize(
@@ -200,6 +247,10 @@ def test_files_of_strangers_are_refused_or_usable(tmp_path: Path) -> None:
         {"classes": ["a"]},
         {"classes": [True, False]},
         {"classes": []},
+        {"shares": [[0.5]]},
+        {"shares": [[0.5], [float("nan")]]},
+        {"shares": [[0.5], [-0.5]]},
+        {"shares": "many"},
         {"bounds": [0, float("inf")]},
         {"bounds": [0, 1, 0]},
         {"form": "sequences", "alphabet": "ab", "length": 10**9},
@@ -298,6 +349,42 @@ def test_arrays_tensors_and_lists_are_encoded_alike(make: Any) -> None:
     assert np.array_equal(fits, others)
 
 
+@pytest.mark.parametrize("dtype", ["U1", "S1", "M8[s]", "c16"])
+def test_images_in_an_array_of_another_type_are_refused_whatever_they_hold(dtype: str) -> None:
+    for value in (0, 1):
+        with pytest.raises(UnfitDataError, match="array of type"):
+            FORM.encode(np.full((3, 6, 4), value).astype(dtype))
+
+
+def test_arrays_of_objects_and_columns_of_frames_are_lists() -> None:
+    expected, _ = FORM.encode(stripes(6)[0])
+    odd = np.array([*stripes(6)[0].tolist(), None], object)
+    made, fits = FORM.encode(odd)
+    assert np.array_equal(made[:6], expected)
+    assert fits.tolist() == [True] * 6 + [False]
+    texts = ["ab", None, "ba"]
+    for data in (np.array(texts, object), pd.Series(texts), pl.Series(texts), [b"ab", b"\xff", b"ba"]):
+        assert Sequences("ab", 3).encode(data)[1].tolist() == [True, False, True]
+        assert Sequences("ab", 3).encode(data)[0][0].tolist() == Sequences("ab", 3).encode(["ab"])[0][0].tolist()
+    for labels in (np.array(["a", None, "b"], object), pd.Series(["a", None, "b"])):
+        assert placed(labels, ("a", "b"), 3).tolist() == [0, -1, 1]
+
+
+def test_a_list_may_hold_tensors() -> None:
+    made, fits = Sequences([1, 2], 3).encode([torch.tensor([1, 2]), torch.tensor([[1]]), torch.tensor(1)])
+    assert fits.tolist() == [True, False, False]
+    assert made[0].tolist() == [[1, 0], [0, 1], [0, 0]]
+
+
+def test_channels_that_come_last_are_told_before_they_are_taken_for_columns() -> None:
+    with pytest.raises(InvalidParameterError, match=r"declare \(3, 32, 20\)"):
+        Images((32, 20, 3))
+    with pytest.raises(UnfitDataError, match=r"moveaxis"):
+        Images((3, 32, 20)).encode(np.zeros((5, 32, 20, 3)))
+    assert Images((3, 6, 4)).size == 72
+    assert Images((5, 2, 2)).size == 20
+
+
 def test_masked_pixels_are_no_numbers() -> None:
     data = np.ma.masked_array(stripes(3)[0], mask=False)
     data[1, 2, 2] = np.ma.masked
@@ -313,7 +400,7 @@ def test_large_images_are_averaged_and_drawn_between_cells(shape: tuple[int, ...
     assert fits.all()
     assert np.allclose(made, 0.5)
     decoder = Decoder(np.zeros((1, 2)), np.zeros(1), np.zeros((form.size, 1)), np.zeros(form.size))
-    assert np.allclose(form.draw(decoder, np.zeros((2, 2)), np.random.default_rng(0)), flat)
+    assert np.allclose(form.draw(decoder, np.zeros((2, 2)), NONE, np.random.default_rng(0)), flat)
 
 
 def test_averages_are_those_of_torch_and_so_is_what_lies_between() -> None:
@@ -326,7 +413,7 @@ def test_averages_are_those_of_torch_and_so_is_what_lies_between() -> None:
 def test_synthetic_pixels_keep_their_step() -> None:
     form = Images((2, 2), (0, 255, 5))
     decoder = Decoder(np.zeros((1, 2)), np.zeros(1), np.zeros((4, 1)), np.linspace(-2, 2, 4))
-    drawn = form.draw(decoder, np.zeros((1, 2)), np.random.default_rng(0))
+    drawn = form.draw(decoder, np.zeros((1, 2)), NONE, np.random.default_rng(0))
     assert np.array_equal(drawn % 5, np.zeros_like(drawn))
 
 
@@ -334,10 +421,10 @@ def test_sequences_that_do_not_fit_count_as_nothing() -> None:
     endless = iter(lambda: "a", "b")
     made, fits = Sequences("ab", 3).encode(["ab", "", "abab", "abc", None, ["a", "b"], [["a"]], 7, endless, "aba"])
     assert fits.tolist() == [True, True, False, False, False, True, False, False, False, True]
-    assert made.shape == (10, 3, 3)
+    assert made.shape == (10, 3, 2)
     assert not made[~fits].any()
-    assert made[0].argmax(1).tolist() == [0, 1, 2]
-    assert made[1].sum() == 1  # the end, at once
+    assert made[0].tolist() == [[1, 0], [0, 1], [0, 0]]
+    assert not made[1].any()
     assert made[9].argmax(1).tolist() == [0, 1, 0]
 
 

@@ -89,6 +89,8 @@ class Promise:
     odds: float
     posterior: float
     accountant: str
+    beyond: float
+    """With which probability odds may be larger: delta, or twice that where delta alone leaves them without bound."""
 
     def __str__(self) -> str:
         return f"epsilon {self.epsilon:.4g}" + (f" at delta {self.delta:.3g}" if self.delta else "")
@@ -103,9 +105,13 @@ def promise(event: Event, budget: Budget, adjacency: Adjacency) -> Promise:
     (0.5, 1.649, 0.622)
     """
     bound = single_release_bound(event, budget, adjacency)
-    posterior = tightest_at(event, bound.delta, adjacency).posterior(0.5, delta=bound.delta)
+    loss, beyond = tightest_at(event, bound.delta, adjacency), bound.delta
+    posterior = loss.posterior(0.5, delta=beyond)
+    if posterior >= 1:  # of an event that is an epsilon and this delta, and nothing else is known of it
+        beyond = min(2 * beyond, 0.5)
+        posterior = loss.posterior(0.5, delta=beyond)
     odds = posterior / (1 - posterior) if posterior < 1 else float("inf")
-    return Promise(bound.epsilon, bound.delta, odds, posterior, bound.accountant)
+    return Promise(bound.epsilon, bound.delta, odds, posterior, bound.accountant, beyond)
 
 
 _NEIGHBOURS = {
@@ -166,8 +172,8 @@ def odds(promised: Promise | None, unit: Unit, *, what: str = "this answer") -> 
     """What the guarantee means for one person, in odds."""
     if promised is None:
         return [f"no accountant can put {what} alone into odds; the ledger's budget holds all the same"]
-    exception = f", except with probability {promised.delta:.3g}" if promised.delta else ""
-    share = promised.odds * _RARE / (1 - _RARE + promised.odds * _RARE)
+    exception = f", except with probability {promised.beyond:.3g}" if promised.beyond else ""
+    share = 1 / (1 + (1 - _RARE) / _RARE / promised.odds)
     general = (
         f"whatever someone knows already, {what} multiplies their odds about one {one(unit)} by at most"
         f" {promised.odds:.4g}{exception}"

@@ -17,7 +17,7 @@ from typing import final
 from defocus.answers.tables import text_facts
 from defocus.errors import InvalidParameterError, Number, UnsupportedEventError, count, positive
 from defocus.learning.clipping import AdaptiveClipping, Clipping
-from defocus.learning.metrics import Metrics
+from defocus.learning.metrics import Metrics, Paid
 from defocus.learning.noise_schedule import Banded, BufferedStrategy, BufferedToeplitz, Schedule, Strategy, strategy
 from defocus.learning.sampling import OF_PERSONS, Cyclic, Sampling, owed, planned
 from defocus.privacy.accounting import tightest
@@ -165,7 +165,7 @@ def plan(
     noise: object,
     noise_multiplier: Number | None,
     clipping: Clipping,
-    metrics: Metrics | str,
+    metrics: Paid | str,
 ) -> Plan:
     """The plan of a run, with the least noise that its price allows, or with the noise that was asked for.
 
@@ -194,7 +194,7 @@ def plan(
                 "Correlated noise has a sampling of its own: units take part in turns.",
                 fix="leave sampling= out with correlated noise.",
             )
-        if isinstance(metrics, Metrics) and metrics != Metrics():
+        if isinstance(metrics, Paid) and metrics != Metrics():
             raise InvalidParameterError(
                 "With correlated noise nothing is shown of losses and norms.",
                 fix='leave metrics= out with correlated noise, or pass metrics="private" as the owner of the data.',
@@ -219,7 +219,7 @@ def plan(
     asked = _cost(event(ratio), delta, unit) if price is None else price
     if noise_multiplier is not None:
         _within(event(ratio), asked, unit)
-    shown = metrics.share if isinstance(metrics, Metrics) and correlated is None else 0.0
+    shown = metrics.share if isinstance(metrics, Paid) and correlated is None else 0.0
     shares = _shares(clipping.share, shown)
     return Plan(unit, asked, size, drawn, factors, ratio, shares, how, event(ratio))
 

@@ -9,13 +9,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 import torch
 
-from defocus.errors import InvalidParameterError, Number, in_range, positive
+from defocus.errors import InvalidParameterError, Number, count, in_range, positive
 
-__all__ = ["GRID", "Metrics", "NoisyMetrics", "PrivateMetrics", "as_metrics"]
+__all__ = ["GRID", "Metrics", "NoisyMetrics", "Paid", "PrivateMetrics", "Tally", "as_metrics"]
 
 _EDGES = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Where the histogram of norms is cut, in multiples of the clip."""
@@ -63,17 +63,67 @@ class Metrics:
         """How many numbers are released beside the gradient."""
         return 2 + len(_EDGES)
 
-    def vector(self, losses: torch.Tensor, norms: torch.Tensor, clip: float, weight: float = 1.0) -> torch.Tensor:
+    def vector(
+        self, losses: torch.Tensor, norms: torch.Tensor, clip: float, weight: float = 1.0, targets: Any = None
+    ) -> torch.Tensor:
         """The sum of what these examples add, of a weight each: whole numbers, rounded down, in units of 1/``GRID``.
 
         An example that is not finite counts as the largest loss and norm.
         """
+        del targets
         top, unit = float(self.loss), weight * GRID
         cut = torch.nan_to_num(losses.double(), nan=top, posinf=top, neginf=0.0).clamp(0.0, top) / top
         bins = torch.bucketize(torch.nan_to_num(norms.float() / clip, nan=torch.inf), _edges(norms.device))
         ones = torch.full_like(bins, int(_NORM * unit))
         counts = torch.zeros(len(_EDGES) + 1, dtype=torch.int64, device=norms.device).index_add_(0, bins, ones)
         return torch.cat([(_LOSS * unit * cut).long().sum().reshape(1).to(norms.device), counts])
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Tally:
+    r"""How many units are in each of some cells, counted with noise in every step, instead of losses and norms.
+
+    The cell of an example is the last number of its target; one that is no whole number from 0 on and below ``cells``
+    is in none. One unit adds :math:`e_k` for its cell k, of L2 norm at most one: see :class:`Metrics`.
+
+    >>> Tally(3).vector(torch.ones(2), torch.ones(2), 1.0, 1.0, torch.tensor([[1.0, 2.0], [1.0, -1.0]])).tolist()
+    [0, 0, 4294967296]
+    """
+
+    cells: int
+    precision: Number = 0.02
+
+    def __post_init__(self) -> None:
+        count("cells", self.cells)
+        in_range("precision", self.precision, 1e-6, 0.5)
+
+    @property
+    def share(self) -> float:
+        """The part of the precision of a step."""
+        return float(self.precision)
+
+    @property
+    def width(self) -> int:
+        """How many numbers are released beside the gradient."""
+        return self.cells
+
+    def vector(
+        self, losses: torch.Tensor, norms: torch.Tensor, clip: float, weight: float = 1.0, targets: Any = None
+    ) -> torch.Tensor:
+        """The sum of what these examples add, of a weight each, as :meth:`Metrics.vector` has it."""
+        del losses, clip
+        counts = torch.zeros(self.cells, dtype=torch.int64, device=norms.device)
+        if targets is None:  # of examples that cannot be read
+            return counts
+        given = targets[:, -1].double()
+        there = (given >= 0) & (given < self.cells)
+        places = torch.where(there, given, 0.0).long()
+        return counts.index_add_(0, places, there.long() * int(weight * GRID))
+
+
+Paid: TypeAlias = Metrics | Tally
+"""What is released beside the gradient, for a part of the precision of each step."""
 
 
 @final
@@ -108,7 +158,7 @@ class PrivateMetrics:
 class NoisyMetrics:
     """What was paid for: the noisy numbers of every step, read over the latest ones. Anyone may see it."""
 
-    metrics: Metrics
+    metrics: Paid
     noisy: list[list[float]] = field(default_factory=list)
     clips: list[float] = field(default_factory=list)
     scales: list[float] = field(default_factory=list)
@@ -130,7 +180,7 @@ class NoisyMetrics:
 
     def _loss(self, step: int, window: int) -> tuple[float, float]:
         rows, scales = self.noisy[max(0, step - window) : step], self.scales[max(0, step - window) : step]
-        if not rows:
+        if not rows or not isinstance(self.metrics, Metrics):
             return math.nan, math.inf
         unit = float(self.metrics.loss) / len(rows) / self.batch / _LOSS
         return unit * sum(row[0] for row in rows), unit * math.hypot(*scales)
@@ -153,7 +203,7 @@ class NoisyMetrics:
         return math.inf
 
     def __str__(self) -> str:
-        if not self.noisy:
+        if not self.noisy or not isinstance(self.metrics, Metrics):
             return ""
         loss, error = self.loss()
         top = float(self.metrics.loss)
@@ -164,7 +214,7 @@ class NoisyMetrics:
 
     def words(self) -> str:
         """The same, with what it leaves out."""
-        if not self.noisy:
+        if not self.noisy or not isinstance(self.metrics, Metrics):
             return ""
         return f"{self} (with noise, paid for; losses count up to {float(self.metrics.loss):g})"
 
@@ -175,11 +225,11 @@ def _edges(device: torch.device) -> torch.Tensor:
     return torch.tensor(_EDGES, device=device)
 
 
-def as_metrics(metrics: object) -> Metrics | str:
+def as_metrics(metrics: object) -> Paid | str:
     """What to show on the way: "paid" (a :class:`Metrics`), "private" or "nothing"."""
-    if isinstance(metrics, Metrics):
+    if isinstance(metrics, Metrics | Tally):
         return metrics
-    named: dict[Any, Metrics | str] = {"paid": Metrics(), "private": "private", "nothing": "nothing"}
+    named: dict[Any, Paid | str] = {"paid": Metrics(), "private": "private", "nothing": "nothing"}
     if not isinstance(metrics, str) or metrics not in named:
         raise InvalidParameterError(
             f"There are no metrics called {metrics!r:.60}.", fix='choose "paid", "private" or "nothing".'

@@ -12,7 +12,7 @@ from defocus.answers.tables import text_facts
 from defocus.errors import InvalidParameterError
 from defocus.learning.accountant import Plan
 from defocus.learning.data import Examples, Units
-from defocus.learning.metrics import NoisyMetrics, PrivateMetrics
+from defocus.learning.metrics import NoisyMetrics, PrivateMetrics, Tally
 from defocus.learning.noise import Correlated, Cryptographic
 from defocus.learning.step import Stepper
 from defocus.ledger import Receipt
@@ -101,7 +101,7 @@ class TrainingResult:
 
     def plot(self) -> Any:
         """The loss over the steps, as far as it was paid for, and epsilon, as a matplotlib figure."""
-        if self.metrics is None or not self.metrics.noisy:
+        if self.metrics is None or not str(self.metrics):
             raise InvalidParameterError(
                 "No losses were paid for, so there is nothing to draw.",
                 fix='train with metrics="paid", and take steps.',
@@ -218,6 +218,11 @@ def _seen(plan: Plan, stepper: Stepper) -> str:
         )
     if stepper.glance is None:
         return "Shown on the way: steps and epsilon, which are public."
+    if isinstance(stepper.glance.metrics, Tally):
+        return (
+            f"Counted on the way, with noise: {stepper.glance.metrics.cells} kinds of examples, for which"
+            f" {100 * plan.shares[2]:g} % of the precision of each step pays."
+        )
     return (
         "Shown on the way: steps and epsilon, which are public, and losses and norms with noise, for which"
         f" {100 * plan.shares[2]:g} % of the precision of each step pays."

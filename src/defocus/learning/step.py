@@ -24,7 +24,7 @@ from defocus.learning.data import Examples, Units, Weights
 from defocus.learning.distributed import Ranks
 from defocus.learning.gradients import Gradients, Rule
 from defocus.learning.gradients.pieces.norm_bounds import TOLD
-from defocus.learning.metrics import GRID, Metrics, NoisyMetrics, PrivateMetrics
+from defocus.learning.metrics import GRID, NoisyMetrics, Paid, PrivateMetrics
 from defocus.learning.model_guard import ModelGuard
 from defocus.learning.noise import Correlated, Noise, secret_of, seeded
 from defocus.learning.run_log import DIGEST_BYTES
@@ -243,7 +243,7 @@ class Stepper:
                 clipped = self.gradients.clipped_sum(batch, _weighted(rule, weight))
             whole = clipped.norms if clipped.norms.dim() == 1 else clipped.norms.square().sum(0).sqrt()
             losses, norms = (_filled(values, len(part)) for values in (clipped.losses, whole))
-            extras += self._beside(losses, norms, weight)
+            extras += self._beside(losses, norms, weight, batch[1])
             if self.private is not None:
                 seen.append((losses.float().cpu(), norms.float().cpu()))
         return extras, seen
@@ -262,14 +262,14 @@ class Stepper:
         return isinstance(self.clipping, AdaptiveClipping)
 
     @property
-    def _metrics(self) -> Metrics | None:
+    def _metrics(self) -> Paid | None:
         return None if self.glance is None else self.glance.metrics
 
     @property
     def _width(self) -> int:
         return int(self._counts) + (0 if self._metrics is None else self._metrics.width)
 
-    def _beside(self, losses: torch.Tensor, norms: torch.Tensor, weight: float) -> torch.Tensor:
+    def _beside(self, losses: torch.Tensor, norms: torch.Tensor, weight: float, targets: Any = None) -> torch.Tensor:
         """What one chunk adds to the sums beside the gradient: whole numbers, of which one unit adds at most ``GRID``.
 
         The count of short gradients is ±1 for each unit. Parts of a unit are rounded towards zero, so that they never
@@ -280,7 +280,7 @@ class Stepper:
             signs = torch.where(norms <= self.clips[0], 1, -1)
             parts.append(signs.sum().reshape(1) * int(weight * GRID))
         if self._metrics is not None:
-            parts.append(self._metrics.vector(losses, norms, self._clip, weight))
+            parts.append(self._metrics.vector(losses, norms, self._clip, weight, targets))
         return torch.cat(parts) if parts else torch.zeros(0, dtype=torch.int64, device=norms.device)
 
     def _scaled(self, sums: torch.Tensor) -> torch.Tensor:

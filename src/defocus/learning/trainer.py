@@ -32,7 +32,7 @@ from defocus.learning.gradients import Gradients
 from defocus.learning.gradients.layouts import Batch
 from defocus.learning.gradients.losses import Loss
 from defocus.learning.ledgers import SCRATCH, price, scratched
-from defocus.learning.metrics import Metrics, NoisyMetrics, PrivateMetrics, as_metrics
+from defocus.learning.metrics import NoisyMetrics, Paid, PrivateMetrics, as_metrics
 from defocus.learning.model_check import check_independent, check_sums_are_wide
 from defocus.learning.model_guard import ModelGuard, tensors_in
 from defocus.learning.noise import Correlated, noise_of
@@ -441,7 +441,7 @@ class Trainer:
             precision=narrow,
             clips=clipping.start(),
             glance=NoisyMetrics(shown, batch=self.plan.batch_size)
-            if isinstance(shown, Metrics) and self.plan.shares[2]
+            if isinstance(shown, Paid) and self.plan.shares[2]
             else None,
             private=PrivateMetrics() if shown == "private" else None,
         )

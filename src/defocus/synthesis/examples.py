@@ -28,13 +28,13 @@ from defocus.privacy.one_run import OneRun
 from defocus.privacy.units import Unit
 from defocus.release.paid_computation import silence
 from defocus.release.preview import planned
-from defocus.synthesis.forms import Decoder, Form, Images, Sequences, form_of, placed, places_of
+from defocus.synthesis.forms import Decoder, Form, Images, Sequences, form_of, placed, places_drawn, places_of
 from defocus.synthesis.generator import seeded
 from defocus.synthesis.saving import packed, saved, unpacked
 
 __all__ = ["ExampleGenerator", "ExampleSynthesiser"]
 
-_FORMAT = "defocus synthetic examples 1"
+_FORMAT = "defocus synthetic examples 2"
 _MOST_WEIGHTS = 1e6
 """So large may a weight of a saved decoder be: sums of their products are numbers."""
 _WIDEST = 4096
@@ -54,7 +54,7 @@ class ExampleSynthesiser:
         What the trainer assumes; above all that the number of examples, or ``size``, is public.
 
     Args:
-        data: the private examples: an array or a tensor with one in each row, or a list.
+        data: the private examples: an array or a tensor with one in each row, a list, or a column of a frame.
         form: what an example is: :class:`Images` or :class:`Sequences`.
         unit: what is protected, ``rows()`` or ``user("id")``.
         labels: the class of each example, to draw examples of one class.
@@ -178,6 +178,7 @@ class ExampleSynthesiser:
             form=self.form,
             classes=self.classes,
             decoder=_training().decoder_of(network),
+            shares=_training().shares_of(found.metrics, self.form, len(self.classes or ())),
             question=self.question,
             rules=self._rules(),
             training=found.explanation,
@@ -215,7 +216,9 @@ class ExampleSynthesiser:
         said = ["an example that has not the declared form counts as nothing"]
         if self.classes is not None:
             said.append("so does one with a label that is none of the declared classes")
-            said.append("classes are drawn equally often unless told otherwise: how frequent they are is not measured")
+        counted = [*(["classes"] if self.classes else []), *(["lengths"] if isinstance(self.form, Sequences) else [])]
+        if counted:
+            said.append(f"{' and '.join(counted)} are drawn as often as they were counted, with noise")
         return tuple(said)
 
 
@@ -237,6 +240,8 @@ class ExampleGenerator:
     form: Form
     decoder: Decoder = field(repr=False)
     classes: tuple[str | int, ...] | None = None
+    shares: Any = field(default=None, repr=False)
+    """Which share of examples is of each class (or all) and of each kind of the form; equal ones by default."""
     question: str = ""
     rules: tuple[str, ...] = ()
     training: str = field(default="", repr=False)
@@ -256,16 +261,25 @@ class ExampleGenerator:
 
         Args:
             n: how many.
-            where: of which class, ``{"label": 7}``, or of several, ``{"label": [3, 8]}``, which are equally frequent.
+            where: of which class, ``{"label": 7}``, or of several, ``{"label": [3, 8]}``; of all by default. Of several
+                classes each is drawn as often as was counted.
             bits: where randomness comes from; the operating system by default.
         """
         random, number = seeded(bits), whole("n", n)
         chosen = self._chosen(where)
-        labels = chosen[random.permutation(np.arange(number) % max(1, len(chosen)))] if len(chosen) else None
+        known = max(1, len(self.classes or ()))
+        shares = np.ones((known, self.form.kinds)) if self.shares is None else np.asarray(self.shares, np.float64)
+        rows = shares[chosen] if self.classes else shares
+        own = places_drawn(random, rows.sum(axis=1), number)
+        labels = chosen[own] if self.classes else None
+        kinds = np.zeros(number, np.int64)
+        for row in range(len(rows)):
+            there = rows[row] if rows[row].sum() > 0 else shares.sum(axis=0)
+            kinds[own == row] = places_drawn(random, there, int((own == row).sum()))
         drawn = [random.standard_normal((number, self._latent))]
         if labels is not None:
-            drawn.append(np.eye(len(self.classes or ()))[labels])
-        made = self.form.draw(self.decoder, np.concatenate(drawn, 1).astype(np.float32), random)
+            drawn.append(np.eye(known)[labels])
+        made = self.form.draw(self.decoder, np.concatenate(drawn, 1).astype(np.float32), kinds, random)
         return made, None if labels is None else [(self.classes or ())[i] for i in labels]
 
     def explain(self, *, html: bool = False) -> str:
@@ -298,6 +312,7 @@ class ExampleGenerator:
             **self.form.to_json(),
             "classes": None if self.classes is None else list(self.classes),
             "latent": self._latent,
+            "shares": None if self.shares is None else np.asarray(self.shares).tolist(),
             "decoder": [packed(_single(each)) for each in (own.first, own.first_bias, own.second, own.second_bias)],
             "question": self.question,
             "rules": list(self.rules),
@@ -314,6 +329,7 @@ class ExampleGenerator:
             form=form,
             classes=named,
             decoder=Decoder(first, first_bias, second, second_bias),
+            shares=None if written["shares"] is None else np.array(written["shares"], np.float64),
             question=str(written["question"]),
             rules=tuple(map(str, written["rules"])),
             training=str(written["training"]),
@@ -322,6 +338,9 @@ class ExampleGenerator:
         latent = own._latent
         fits = first.shape == (width, form.inputs(latent + len(named or ()))) and first_bias.shape == (width,)
         fits = fits and second.shape == (form.outputs, width) and second_bias.shape == (form.outputs,)
+        if own.shares is not None:
+            fits = fits and own.shares.shape == (max(1, len(named or ())), form.kinds)
+            fits = fits and bool(((own.shares >= 0) & (own.shares <= 1)).all())
         fits = fits and 0 < latent == written["latent"] and max(latent, width) <= _WIDEST
         if not fits or not all(
             (np.abs(each) <= _MOST_WEIGHTS).all() for each in (first, first_bias, second, second_bias)

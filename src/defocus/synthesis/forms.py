@@ -17,7 +17,18 @@ from numpy.typing import NDArray
 from defocus.errors import InvalidParameterError, UnfitDataError, count, finite
 from defocus.errors.checks import guarded
 
-__all__ = ["Coded", "Decoder", "Form", "Images", "Sequences", "form_of", "placed", "places_of"]
+__all__ = [
+    "Coded",
+    "Decoder",
+    "Form",
+    "Images",
+    "Sequences",
+    "form_of",
+    "nearest",
+    "placed",
+    "places_drawn",
+    "places_of",
+]
 
 _FINEST = 16
 """Images are modelled on a grid of at most so many rows and columns, of cells that are all alike."""
@@ -26,8 +37,12 @@ _LARGEST, _MOST_NUMBERS = 1 << 24, 1 << 20
 _LONGEST = 4096
 _BLOCK = 4096
 _BEFORE = 4
-"""So many symbols before are seen by the next one, beside what the latent numbers say about the whole sequence."""
+"""So many symbols before are seen by the next one, beside what the latent numbers say about the whole sequence; and it
+sees if it is one of so many last ones."""
+_KINDS = 32
+"""Lengths are counted in at most so many ranges."""
 _FARTHEST = 1e30
+_COLOURS = 4
 
 Coded: TypeAlias = tuple[NDArray[Any], NDArray[np.bool_]]
 """Encoded examples, and which of them have the declared form."""
@@ -80,6 +95,12 @@ class Images:
                 f"Images of shape {str(shape)[:60]} cannot be synthesised.",
                 fix=f"declare (height, width) or (channels, height, width), of at most {_LARGEST} numbers.",
             )
+        if len(shape) == 3 and shape[2] <= _COLOURS < min(shape[:2]):
+            raise InvalidParameterError(
+                f"Images of shape {shape} would have {shape[0]} channels of {shape[1]} × {shape[2]} pixels.",
+                fix=f"declare ({shape[2]}, {shape[0]}, {shape[1]}) and pass the channels first:"
+                " np.moveaxis(images, -1, 1).",
+            )
         step = bounds[2] if len(bounds) == 3 else 1.0
         if len(bounds) not in {2, 3} or not -_FARTHEST < bounds[0] < bounds[1] < _FARTHEST or step <= 0:
             raise InvalidParameterError(
@@ -114,9 +135,21 @@ class Images:
         """How many numbers the decoder makes."""
         return self.size
 
+    @property
+    def kinds(self) -> int:
+        """How many kinds of images are counted: all are alike."""
+        return 1
+
+    def kind(self, made: NDArray[Any]) -> NDArray[np.int64]:
+        """Of which kind encoded images are."""
+        return np.zeros(len(made), np.int64)
+
     def encode(self, data: Any) -> Coded:
         """Averages over the cells of the grid, from 0 to 1."""
+        data = _opened(data)
         array = _array(data)
+        if array is not None and array.dtype.kind not in _NUMBERS:
+            raise _unfit("examples", array.dtype)
         if array is None:
             rows = [guarded(self._one, one, None) for one in _items(data)]
             fits = np.array([row is not None for row in rows], np.bool_)
@@ -128,15 +161,18 @@ class Images:
         if array.shape[1:] != self.shape:
             raise UnfitDataError(
                 f"The images are an array of shape {str(array.shape[1:])[:60]} each, and {self.shape} is declared.",
-                fix="pass an array of shape (n, height, width) or (n, channels, height, width), as it is declared.",
+                fix=f"pass images.reshape({', '.join(map(str, (-1, *self.shape)))}) where they lie in a row, or"
+                " np.moveaxis(images, -1, 1) where channels are the last axis.",
             )
         parts = [self._coarse(array[i : i + _BLOCK]) for i in range(0, len(array), _BLOCK)]
         made = np.concatenate([np.zeros((0, self.size), np.float32), *parts])
         return self._finite(made, np.ones(len(made), np.bool_))
 
-    def draw(self, decoder: Decoder, conditions: NDArray[Any], random: np.random.Generator) -> _Floats:
+    def draw(
+        self, decoder: Decoder, conditions: NDArray[Any], kinds: NDArray[np.int64], random: np.random.Generator
+    ) -> _Floats:
         """Images for these conditions: the expected value of every pixel, which are smooth."""
-        del random
+        del kinds, random
         rows, columns = (_between(fine, coarse) for fine, coarse in zip(self.shape[-2:], self.grid[1:], strict=True))
         low, high, *step = self.bounds
         found = np.zeros((len(conditions), *self.shape), np.float32)
@@ -157,7 +193,7 @@ class Images:
     def _one(self, image: Any) -> _Floats | None:
         array = _array(image)
         array = np.asarray(image) if array is None else array
-        if array.shape != self.shape or array.dtype.kind not in "fiub":
+        if array.shape != self.shape or array.dtype.kind not in _NUMBERS:
             return None
         return np.asarray(self._coarse(array[None])[0])
 
@@ -196,7 +232,7 @@ class Sequences:
             raise InvalidParameterError(
                 "The alphabet has no symbols, or one twice.", fix='declare each symbol once: alphabet="ACGT".'
             )
-        _bounded(length * (len(symbols) + 1))
+        _bounded(length * len(symbols))
         if length > _LONGEST:
             raise InvalidParameterError(
                 f"Sequences of up to {length} symbols are too long.", fix=f"declare at most {_LONGEST}."
@@ -217,20 +253,30 @@ class Sequences:
 
     def inputs(self, conditions: int) -> int:
         """How many numbers the decoder takes for one place, beside so many conditions."""
-        return conditions + _BEFORE * self.outputs + self.length
+        return conditions + _BEFORE * self.outputs + self.length + _BEFORE
 
     @property
     def outputs(self) -> int:
-        """How many symbols there are, with the end."""
-        return len(self.symbols) + 1
+        """How many symbols there are."""
+        return len(self.symbols)
+
+    @property
+    def kinds(self) -> int:
+        """In how many ranges lengths are counted."""
+        return min(self.length + 1, _KINDS)
+
+    def kind(self, made: NDArray[Any]) -> NDArray[np.int64]:
+        """In which range the length of encoded sequences is."""
+        return np.asarray(made.sum(axis=(1, 2)).astype(np.int64) * self.kinds // (self.length + 1))
 
     @property
     def before(self) -> int:
-        """How many symbols before are seen by the next one."""
+        """How many symbols before are seen by the next one, and how many of the last ones are told apart."""
         return _BEFORE
 
     def encode(self, data: Any) -> Coded:
-        """For each place which symbol is there, as zeros and a one; nothing after the end."""
+        """For each place which symbol is there, as zeros and a one; zeros after the end."""
+        data = _opened(data)
         array = _array(data)
         if array is not None and (array.ndim, array.dtype.kind) not in {(2, "i"), (2, "u"), (1, "U")}:
             raise UnfitDataError(
@@ -246,23 +292,26 @@ class Sequences:
                 made[i, np.arange(len(own)), own] = True
         return made, np.array([own is not None for own in listed], np.bool_)
 
-    def draw(self, decoder: Decoder, conditions: NDArray[Any], random: np.random.Generator) -> list[Any]:
-        """Sequences for these conditions, symbol after symbol."""
-        number, end = len(conditions), self.outputs - 1
-        made = np.full((number, self.length), end, np.int64)
+    def draw(
+        self, decoder: Decoder, conditions: NDArray[Any], kinds: NDArray[np.int64], random: np.random.Generator
+    ) -> list[Any]:
+        """Sequences for these conditions and with lengths in these ranges, symbol after symbol."""
+        number = len(conditions)
+        first, after = (-(-(kinds + one) * (self.length + 1) // self.kinds) for one in (0, 1))
+        lengths = random.integers(first, after)
+        made = np.zeros((number, self.length), np.int64)
         seen = np.zeros((number, _BEFORE, self.outputs), np.float32)
-        going = np.ones(number, np.bool_)
-        for place in range(self.length):
+        for place in range(int(lengths.max(initial=0))):
             where = np.zeros((number, self.length), np.float32)
             where[:, place] = 1
-            scores = decoder(np.concatenate([conditions, seen.reshape(number, -1), where], 1)).astype(np.float64)
+            last = (lengths[:, None] - 1 - place == np.arange(_BEFORE)).astype(np.float32)
+            scores = decoder(np.concatenate([conditions, seen.reshape(number, -1), where, last], 1)).astype(np.float64)
             chances = np.exp(scores - scores.max(axis=1, keepdims=True)).cumsum(axis=1)
             drawn = (random.random((number, 1)) * chances[:, -1:] >= chances[:, :-1]).sum(axis=1)
-            made[:, place] = np.where(going, drawn, end)
-            going &= drawn != end
+            made[:, place] = drawn
             seen = np.concatenate([np.eye(self.outputs, dtype=np.float32)[drawn][:, None], seen[:, :-1]], 1)
         symbols = self.symbols
-        rows = [[symbols[i] for i in row if i != end] for row in made.tolist()]
+        rows = [[symbols[i] for i in row[:length]] for row, length in zip(made.tolist(), lengths, strict=True)]
         return ["".join(map(str, row)) for row in rows] if isinstance(self.alphabet, str) else list(rows)
 
     def to_json(self) -> dict[str, Any]:
@@ -271,14 +320,18 @@ class Sequences:
         return {"form": "sequences", "alphabet": alphabet, "length": self.length}
 
     def _one(self, sequence: Any, known: Mapping[str | int, int]) -> NDArray[np.int64] | None:
-        """The places of its symbols in the alphabet, with the end where there is room for it."""
-        if not isinstance(sequence, str | list | tuple | np.ndarray):
+        """The places of its symbols in the alphabet."""
+        if isinstance(sequence, bytes):
+            sequence = sequence.decode("ascii")
+        if not isinstance(sequence, str | list | tuple):
+            sequence = _array(sequence)
+        if sequence is None:
             return None
         some = list(islice(iter(sequence), self.length + 1))
         own = [known[symbol] for symbol in some]
         if len(own) > self.length:
             return None
-        return np.array([*own, *([len(known)] if len(own) < self.length else [])], np.int64)
+        return np.array(own, np.int64)
 
 
 Form: TypeAlias = Images | Sequences
@@ -318,7 +371,8 @@ def placed(labels: Any, classes: Sequence[str | int], number: int) -> NDArray[np
     >>> placed([3, "b", None, [1]], (3, "b"), 4).tolist()
     [0, 1, -1, -1]
     """
-    array, known = _array(labels), {own: place for place, own in enumerate(classes)}
+    labels = _opened(labels)
+    array, known = _array(labels, "labels"), {own: place for place, own in enumerate(classes)}
     if array is not None and array.ndim != 1:
         raise UnfitDataError(
             "labels= must name one class for each example.", fix="pass a list or an array of one axis."
@@ -327,6 +381,27 @@ def placed(labels: Any, classes: Sequence[str | int], number: int) -> NDArray[np
     if not isinstance(listed, list | tuple | range) or len(listed) != number:
         raise UnfitDataError("labels= must name one class for each example.", fix="pass a list as long as the data.")
     return np.array([guarded(known.__getitem__, label, -1) for label in listed], np.int64)
+
+
+def nearest(found: NDArray[Any]) -> NDArray[Any]:
+    """The shares, none of which is below zero and which come to one, that are nearest to noisy ones.
+
+    >>> nearest(np.array([0.9, 0.3, -0.4])).round(6).tolist()
+    [0.8, 0.2, 0.0]
+    """
+    falling = np.sort(found)[::-1]
+    over = (np.cumsum(falling) - 1) / np.arange(1, len(falling) + 1)
+    return np.asarray(np.maximum(found - over[np.flatnonzero(falling > over)[-1]], 0))
+
+
+def places_drawn(random: np.random.Generator, shares: NDArray[Any], number: int) -> NDArray[np.int64]:
+    """So many places, each as often as its share says; equally often where there is none.
+
+    >>> places_drawn(np.random.default_rng(0), np.array([0.0, 0.3]), 3).tolist()
+    [1, 1, 1]
+    """
+    even = np.full(len(shares), 1 / len(shares))
+    return random.choice(len(shares), number, p=shares / shares.sum() if shares.sum() > 0 else even)
 
 
 def _bounded(size: int) -> None:
@@ -354,21 +429,36 @@ def _named(name: str, value: Any) -> tuple[str | int, ...]:
     return tuple(value)
 
 
-def _array(data: Any) -> NDArray[Any] | None:
+_NUMBERS = "fiub"
+"""Kinds of numpy's types of numbers."""
+
+
+def _opened(data: Any) -> Any:
+    """A list of what is in a column of a frame or in an array of objects: each example is then read by itself."""
+    if isinstance(data, np.ndarray):
+        return data.tolist() if data.dtype.kind == "O" and data.ndim else data
+    return data.to_list() if callable(getattr(type(data), "to_list", None)) else data
+
+
+def _array(data: Any, what: str = "examples") -> NDArray[Any] | None:
     """An array or a tensor as an array, by its declared type; None for anything else."""
     if hasattr(data, "detach") and hasattr(data, "is_floating_point"):
         data = data.detach().cpu()
         data = (data.float() if data.is_floating_point() else data).numpy()
-    if isinstance(data, np.ma.MaskedArray) and data.dtype.kind in "fiub":
+    if isinstance(data, np.ma.MaskedArray) and data.dtype.kind in _NUMBERS:
         data = np.ma.filled(data.astype(np.float64), np.nan)
     if not isinstance(data, np.ndarray):
         return None
-    if data.dtype.kind not in "fiubUS" or data.ndim < 1:
-        raise UnfitDataError(
-            f"The examples are an array of type {str(data.dtype)[:40]}.",
-            fix="pass an array of numbers with one example in each row, or a list of arrays.",
-        )
+    if data.dtype.kind not in f"{_NUMBERS}U" or data.ndim < 1:
+        raise _unfit(what, data.dtype)
     return data
+
+
+def _unfit(what: str, dtype: Any) -> UnfitDataError:
+    return UnfitDataError(
+        f"The {what} are an array of type {str(dtype)[:40]}.",
+        fix=f"pass an array of numbers, or a list of {what}.",
+    )
 
 
 def _items(data: Any) -> Sequence[Any]:
