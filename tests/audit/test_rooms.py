@@ -92,6 +92,11 @@ def test_whatever_charges_a_ledger_is_attacked() -> None:
     assert set(PAYING.values()) <= set(ROOMS)
 
 
+def test_every_attack_stands_on_the_scoreboard() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "scoreboard.md").read_text("utf-8")
+    assert [name for name in ROOMS if f"\n| {name} |" not in page] == []
+
+
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", QUICK)
 def test_no_release_is_seen_to_lose_more_than_it_was_charged(name: str, tmp_path: Path) -> None:

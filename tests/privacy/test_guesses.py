@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from defocus.privacy import Gaussian, account
+from defocus.privacy import Gaussian, Sampled, account
 from defocus.privacy.guesses import Curve, approximate, independent, tradeoff
 
 Laws = tuple[tuple[float, ...], tuple[float, ...]]
@@ -17,16 +17,16 @@ UNEVEN: Laws = ((0.9, 0.1, 0.0), (0.7, 0.2, 0.1))
 EPSILONS = (0.0, 0.3, 0.7, 1.1, 1.8, 2.5)
 
 
-def curve(laws: Laws) -> Curve:
-    """Exactly, in the worse direction."""
-    deltas = [
-        max(
+def curve(laws: Laws, *, worse: bool = False) -> Curve:
+    """Exactly, on average over both directions, or in the worse one."""
+    both = [
+        [
             sum(max(0.0, p - math.exp(epsilon) * q) for p, q in zip(one, other, strict=True))
             for one, other in (laws, laws[::-1])
-        )
+        ]
         for epsilon in EPSILONS
     ]
-    return Curve(np.array(EPSILONS), np.array(deltas))
+    return Curve(np.array(EPSILONS), np.max(both, axis=1) if worse else np.mean(both, axis=1))
 
 
 def right(laws: Laws, m: int, guesses: int) -> np.ndarray:
@@ -95,6 +95,21 @@ def test_a_pair_is_a_curve_of_one_point() -> None:
         assert tradeoff(100, 100, least, pure) >= independent(100, 100, least, pure) * (1 - 2e-3)
 
 
+def test_a_curve_is_the_average_of_both_directions_and_no_less() -> None:
+    """A step in which one in ten is drawn tells less of who leaves than of who comes."""
+    drawn = 20 * Sampled(Gaussian(1), 0.1)
+    found = Curve.of(account(drawn), 1e-5)
+    draw = np.random.default_rng(0)
+    coins, x = draw.integers(0, 2, 200_000), draw.normal(size=(20, 200_000))
+    x += coins * (draw.random((20, 200_000)) < 0.1)
+    scores = np.log1p(0.1 * np.expm1(x - 0.5)).sum(axis=0)
+    for part in (0.5, found.telling(), 1.0):
+        told = np.argsort(-np.abs(scores))[: int(part * len(coins))]
+        exact = ((scores[told] > 0) == coins[told]).sum() / len(coins)
+        assert exact - 0.003 < found.right(part) < exact + 0.006
+        assert found.right(part) < Curve.of(account(drawn), 1e-5, changes=2).right(part)
+
+
 def test_fewer_points_of_a_curve_promise_less() -> None:
     whole = Curve.of(account(Gaussian(1)), 1e-5)
     part = Curve(whole.epsilons[::3], whole.deltas[::3])
@@ -108,7 +123,7 @@ LEVELS: tuple[tuple[float, ...], ...] = ((0.6, 0.3, 0.1), (0.3, 0.45, 0.25), (0.
 
 @pytest.mark.parametrize("guesses", [2, 3, 5])
 def test_laws_that_are_two_changes_apart_are_told_no_more_often_than_the_curve_of_two_says(guesses: int) -> None:
-    steps = [curve((LEVELS[i], LEVELS[i + 1])) for i in (0, 1)]
+    steps = [curve((LEVELS[i], LEVELS[i + 1]), worse=True) for i in (0, 1)]
     both = Curve(np.array(EPSILONS), np.maximum(steps[0].deltas, steps[1].deltas)).twice()
     tails = right((LEVELS[0], LEVELS[2]), 5, guesses)[::-1].cumsum()[::-1]
     for least in range(guesses + 1):
@@ -118,7 +133,7 @@ def test_laws_that_are_two_changes_apart_are_told_no_more_often_than_the_curve_o
 
 @pytest.mark.parametrize("ratio", [0.6, 1.0, 4.0, 20.0])
 def test_two_changes_under_gaussian_noise_are_one_that_is_twice_as_far(ratio: float) -> None:
-    twice = Curve.of(account(Gaussian(ratio)), 1e-5).twice()
+    twice = Curve.of(account(Gaussian(ratio)), 1e-5, changes=2)
     exact = (1 + math.erf(1 / ratio / math.sqrt(2))) / 2
     assert exact <= twice.right(1.0) <= exact + 0.003
     far = Curve.of(account(Gaussian(ratio / 2)), 1e-5)

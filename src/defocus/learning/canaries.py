@@ -2,8 +2,9 @@ r"""Canaries of a run: made-up persons, each in or out (or one of two) by a coin
 
 A canary is one person more, treated as the others are: drawn for a step by the same sampling, with a gradient that is
 clipped by the same rule, in a sum with the same noise. Its gradient is as long as may be, and lies in coordinates that
-no other canary has: a block of one parameter (of one in each group where groups are clipped apart), with signs that are
-drawn anew for each step, so that what the gradients of real examples have in these coordinates averages out.
+no other canary has: of one parameter (of one in each group where groups are clipped apart), with signs that are drawn
+anew for each step, so that what the gradients of real examples have in these coordinates averages out. They are the
+coordinates in which least was seen so far: those that real gradients seldom move, and those that lack noise.
 
 Guarantee:
     *To real people nothing changes.* What a canary adds depends on coins, on the key of the run and on what was
@@ -71,22 +72,60 @@ _ENOUGH = 16
 """From how many scores a spread is read."""
 _MOST = 1 << 26
 """How many scores of single steps are kept for correlated noise."""
+_LOOKED = 256
+"""Among how many coordinates of a parameter canaries choose, for each of them."""
+_QUIET = 4
+"""One in so many is taken: those in which least was seen."""
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Cell:
-    """The canaries of one parameter: each has a block of it."""
+    """The canaries of one parameter, and the coordinates that each has of it."""
 
     group: int
     name: str
     first: int
-    canaries: int
-    width: int
+    places: torch.Tensor
+    """A row of coordinates for each canary."""
+    energies: torch.Tensor
+    """What was seen so far in the coordinates to choose among, squared, in units of the noise."""
+
+    @classmethod
+    def of(cls, group: int, name: str, first: int, canaries: int, size: int) -> "_Cell":
+        """Blocks of the coordinates to choose among."""
+        width = min(size // canaries, _LOOKED)
+        places = torch.arange(canaries * width).view(canaries, width)
+        return cls(group, name, first, places, torch.zeros(canaries * width))
+
+    @property
+    def canaries(self) -> int:
+        """How many there are."""
+        return int(self.places.shape[0])
+
+    @property
+    def width(self) -> int:
+        """How many coordinates each has."""
+        return int(self.places.shape[1])
+
+    def on(self, total: torch.Tensor) -> torch.Tensor:
+        """The coordinates, where a sum is."""
+        self.places = self.places.to(total.device)
+        return self.places
 
     def blocks(self, total: torch.Tensor) -> torch.Tensor:
-        """The blocks of a sum, a row for each canary."""
-        return total.view(-1)[: self.canaries * self.width].view(self.canaries, self.width)
+        """These coordinates of a sum, a row for each canary."""
+        return total.view(-1)[self.on(total)]
+
+    def learn(self, total: torch.Tensor, scale: float, *, move: bool) -> None:
+        """Note what was seen, in units of the noise; and move to where least was."""
+        self.energies = self.energies.to(total.device)
+        seen = total.view(-1)[: len(self.energies)].float()
+        self.energies.addcmul_(seen, seen, value=scale**-2)
+        if move:
+            width = max(1, len(self.energies) // _QUIET // self.canaries)
+            best = self.energies.topk(width * self.canaries, largest=False, sorted=False).indices
+            self.places = best.sort().values.view(self.canaries, width)
 
 
 @final
@@ -99,6 +138,7 @@ class Canaries:
         "_coins",
         "_epoch",
         "_labels",
+        "_looks",
         "_minus",
         "_names",
         "_plan",
@@ -138,7 +178,7 @@ class Canaries:
         self._rowed: tuple[bytes, int, list[_Floats]] | None = None
         self._total = np.zeros(self.count)
         self._plus, self._minus = (np.full(self.count, -np.inf) for _ in range(2))
-        self._epoch, self._seen = 0, 0
+        self._epoch, self._seen, self._looks = 0, 0, 0
         self._steps: list[int] = []
         self._xs: list[_Floats] = []
 
@@ -169,7 +209,8 @@ class Canaries:
                 total = sums[self._names.index(cell.name)]
                 length = float(norms[cell.group, 0] * factors[cell.group])
                 vectors = torch.from_numpy(np.outer(signs[mine] * length, row)).to(total)
-                cell.blocks(total).index_add_(0, torch.from_numpy(drawn[mine] - cell.first).to(total.device), vectors)
+                mine_at = cell.on(total)[torch.from_numpy(drawn[mine] - cell.first).to(total.device)]
+                total.view(-1).index_add_(0, mine_at.view(-1), vectors.view(-1))
 
     def see(
         self,
@@ -185,14 +226,17 @@ class Canaries:
             at = self._names.index(cell.name)
             total, clip = released[at], clips[cell.group]
             seen = cell.blocks(total) @ torch.from_numpy(row).to(total)
-            x = seen.double().cpu().numpy() * (self._plan.batch_size / clip)
+            x = seen.double().cpu() * (self._plan.batch_size / clip)
             noise = scales[at] / clip
             if cell.canaries >= _ENOUGH:
-                x = x - np.median(x)
-                noise = max(noise, _SPREAD * float(np.median(np.abs(x))))
+                x -= x.median()
+                noise = max(noise, _SPREAD * float(x.abs().median()))
             mine = slice(cell.first, cell.first + cell.canaries)
-            weighted[mine] += x / noise**2
+            weighted[mine] += x.numpy() / noise**2
             precision[mine] += 1 / noise**2
+            if self._plan.strategy is None:
+                cell.learn(total, scales[at] / self._plan.batch_size, move=self._looks & (self._looks + 1) == 0)
+        self._looks += 1
         self._note(weighted / precision, precision, step)
 
     def _note(self, x: _Floats, precision: _Floats, step: int) -> None:
@@ -206,7 +250,8 @@ class Canaries:
             self._plus, self._minus = (np.full(self.count, -np.inf) for _ in range(2))
             self._epoch, self._seen = epoch, 0
         self._plus = np.logaddexp(self._plus, (x - 0.5) * precision)
-        self._minus = np.logaddexp(self._minus, (-x - 0.5) * precision)
+        if self.replaced:
+            self._minus = np.logaddexp(self._minus, (-x - 0.5) * precision)
         self._seen += 1
 
     def _sum(self) -> _Floats:
@@ -293,12 +338,17 @@ class Canaries:
         return {
             "sums": [torch.from_numpy(each.copy()) for each in (self._total, self._plus, self._minus, *self._xs)],
             "at": [self._epoch, self._seen, *self._steps],
+            "cells": [[self._looks], *([cell.places.clone(), cell.energies.clone()] for cell in self._cells)],
         }
 
     def load(self, kept: dict[str, Any]) -> None:
         """Take over what a checkpoint kept."""
         self._total, self._plus, self._minus, *self._xs = (each.numpy().copy() for each in kept["sums"])
         self._epoch, self._seen, *self._steps = kept["at"]
+        if "cells" in kept:  # checkpoints of earlier versions have none
+            (self._looks,), *cells = kept["cells"]
+            for cell, (places, energies) in zip(self._cells, cells, strict=True):
+                cell.places, cell.energies = places, energies
 
     def _rows(self, step: int, key: bytes) -> list[_Floats]:
         """The signs of each cell's blocks, of length one; drawn anew for each step, but for correlated noise."""
@@ -333,7 +383,7 @@ def _cells(canaries: int, group: int, names: Sequence[str], sizes: dict[str, int
     cells, first = [], 0
     for name in names:
         if given[name]:
-            cells.append(_Cell(group, name, first, given[name], sizes[name] // given[name]))
+            cells.append(_Cell.of(group, name, first, given[name], sizes[name]))
             first += given[name]
     return cells
 

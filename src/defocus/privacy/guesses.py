@@ -32,6 +32,7 @@ _POINTS = 12
 _SHOWN = 256
 _FAR = 50.0
 _MOST = 64.0
+_TELLING = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 
 def approximate(m: int, guesses: int, right: int, epsilon: float, delta: float) -> float:
@@ -73,7 +74,7 @@ def least_epsilon(m: int, guesses: int, right: int, delta: float, error: float) 
 @final
 @dataclass(frozen=True, slots=True)
 class Curve:
-    r"""Some points of a curve :math:`\delta(\varepsilon)`: each a promise, in both directions of a coin.
+    r"""Some points of a curve :math:`\delta(\varepsilon)`: each a promise, on average over both directions of a coin.
 
     >>> Curve.of_pure(0.0).right(1.0)
     0.5
@@ -83,11 +84,15 @@ class Curve:
     deltas: _Floats
 
     @classmethod
-    def of(cls, loss: Loss, delta: Number) -> "Curve":
-        """The curve of an event at 12 epsilons, the last where ``delta`` is all that is left."""
+    def of(cls, loss: Loss, delta: Number, changes: int = 1) -> "Curve":
+        """The curve of an event at 12 epsilons, the last where ``delta`` is all that is left; or of two changes.
+
+        Where one person comes or goes, one direction often tells less: of a step in which few are drawn, say.
+        """
         end = min(loss.epsilon(max(float(delta), 1e-12)), _FAR)
         epsilons = np.unique(np.linspace(0.0, 1.0, _POINTS) ** 1.5 * end)
-        return cls(epsilons, np.array([min(1.0, loss.delta(each)) for each in epsilons.tolist()]) * (1 + _SAFE))
+        both = np.minimum([loss.directions(each) for each in epsilons.tolist()], 1.0) * (1 + _SAFE)
+        return cls(epsilons, both.max(axis=1)).twice() if changes == 2 else cls(epsilons, both.mean(axis=1))
 
     @classmethod
     def of_pure(cls, epsilon: Number, delta: Number = 0) -> "Curve":
@@ -95,7 +100,7 @@ class Curve:
         return cls(np.array([float(epsilon)]), np.array([float(delta)]))
 
     def twice(self) -> "Curve":
-        r"""The curve of two changes, one after the other, each of which keeps this one.
+        r"""The curve of two changes, one after the other, each of which keeps this one in both directions.
 
         Guarantee:
             From :math:`P(S) \le e^a R(S) + \delta(a)` and :math:`R(S) \le e^b Q(S) + \delta(b)` follows
@@ -122,11 +127,20 @@ class Curve:
 
         Guarantee:
             Let a guess be "in" on the set S and "out" on T, P be the law of what is seen of a canary that is in, and Q
-            of one that is out. Right and wrong have the probabilities r = (P(S) + Q(T))/2 and w = (Q(S) + P(T))/2, so
-            r ≤ e^ε w + δ(ε) with r + w = part, which is r ≤ (e^ε part + δ)/(1 + e^ε).
+            of one that is out. Right and wrong have the probabilities r = (P(S) + Q(T))/2 and w = (Q(S) + P(T))/2.
+            P(S) ≤ e^ε Q(S) + δ₁(ε) in one direction and Q(T) ≤ e^ε P(T) + δ₂(ε) in the other, so with
+            δ = (δ₁ + δ₂)/2, r ≤ e^ε w + δ(ε) with r + w = part, which is r ≤ (e^ε part + δ)/(1 + e^ε).
         """
         odds = 1 / (1 + np.exp(-self.epsilons))
         return float(min(part, np.min(odds * part + (1 - odds) * self.deltas)))
+
+    def telling(self) -> float:
+        """The part of the canaries to guess, of which right guesses stand out most, in standard deviations.
+
+        >>> Curve.of_pure(1.0).telling()
+        1.0
+        """
+        return max(_TELLING, key=lambda part: (2 * self.right(part) / part - 1) * math.sqrt(part))
 
     def wrong(self, right: float) -> float:
         """How likely a wrong guess is at least, where a right one has this probability: see :meth:`right`."""
@@ -138,15 +152,15 @@ def independent(m: int, guesses: int, right: int, curve: Curve) -> float:
 
     Guarantee:
         Let the release be :math:`F(M_1(b_1), \dots, M_m(b_m), R)`, where the :math:`M_i` and R are independent and each
-        :math:`M_i` keeps the curve. The points of the curve are those of one pair of laws (P, Q), from which each
-        :math:`M_i` can be made (Blackwell), so guesses are made of m independent draws from this pair, each by its
+        :math:`M_i` keeps the curve. The points of its two directions are those of one pair of laws (P, Q), from which
+        each :math:`M_i` can be made (Blackwell), so guesses are made of m independent draws from this pair, each by its
         coin. Given the draws, coins are independent, and the likelier side of canary i has a probability
         :math:`q_i`; whichever k are guessed, W is stochastically at most a sum of coins with the k largest
         :math:`q_i`. Let :math:`U_i` be the rank of :math:`q_i` in its law (ties broken at random): uniform and
         independent. Given that the (k+1)-th least of them is u, a draw from Beta(k+1, m−k), the k below are
-        independent and uniform on (0, u), so W is Bin(k, r(u)/u), where r(u) is :meth:`Curve.right`, attained by this
-        pair. r(u)/u falls with u; the integral is bounded from above, by the left end of each of 256 cells of equal
-        mass. With k = m it is Bin(m, r(1)).
+        independent and uniform on (0, u), so W is stochastically at most Bin(k, r(u)/u), where r(u) is
+        :meth:`Curve.right`, which no pair exceeds. r(u)/u falls with u; the integral is bounded from above, by the left
+        end of each of 256 cells of equal mass. With k = m it is Bin(m, r(1)).
     Reference:
         Blackwell (1951), Comparison of experiments; Dong, Roth, Su (2022), Gaussian differential privacy, Theorem 2;
         the test itself is derived here.

@@ -65,6 +65,10 @@ class Loss(ABC):
     def delta(self, epsilon: Number) -> float:
         """The least delta this accountant can vouch for at ``epsilon``."""
 
+    def directions(self, epsilon: Number) -> tuple[float, float]:
+        """The least deltas it can vouch for, one for each direction of a change; the same where it tells none apart."""
+        return self.delta(epsilon), self.delta(epsilon)
+
     def interval(self, delta: Number) -> Interval:
         """Certified bounds on the true epsilon, where the accountant has a lower one."""
         checked_delta(delta)

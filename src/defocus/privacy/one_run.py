@@ -30,10 +30,9 @@ __all__ = ["OneRun", "one_run", "scaled"]
 
 _PARTS = (1.0, 0.5, 0.25, 0.1, 0.05)
 """Shares of the canaries that are guessed where only (epsilon, delta) is known, fixed beforehand, with equal errors."""
-_ALONE = 0.75
 _TOGETHER = 0.25
-"""Shares of the canaries that are guessed where an event is known: with independent canaries, and without."""
-_GROUPS = 0.2
+"""The share of the canaries that is guessed where an event is known and canaries are not independent."""
+_GROUPS = 0.1
 """The part of the error that tests of single groups of canaries share."""
 _FEW = 64
 """In a smaller group, all are guessed."""
@@ -149,10 +148,11 @@ def one_run(
         its event is called a violation with probability 1 − ``confidence`` at most.
 
         With ``independent``, what is rejected is less: runs in which canaries are treated independently, as noise on
-        sums does to canaries that are orthogonal. The test is stronger for it, and guesses three quarters of them. A
-        run that is right but tells about all canaries together by one chance event may be rejected.
+        sums does to canaries that are orthogonal. The test is stronger for it, and guesses as many of them as show most
+        under the curve of the event, which is known before any score is. A run that is right but tells about all
+        canaries together by one chance event may be rejected.
 
-        With ``groups``, a label for each canary, all canaries together have four fifths of the error, and each group
+        With ``groups``, a label for each canary, all canaries together have nine tenths of the error, and each group
         by itself an equal part of the rest: what spares a part of a release shows there.
 
         With ``changes=2``, coins decide between two persons, and the ledger counts one who is added or removed: the
@@ -245,21 +245,27 @@ class _Claim:
     alone: bool
     changes: int
 
+    @property
+    def test(self) -> _Test:
+        """How likely guesses are right so often."""
+        return independent if self.alone else tradeoff
+
     def curve(self, level: int) -> Curve:
         """That of the same with more noise."""
         return _curve(self.event, self.delta, self.adjacency, level, self.changes)
 
     def epsilon(self, level: int) -> float:
         """The epsilon of a curve, from below where the accountant knows, else as it counts."""
-        loss = _loss(self.event, self.adjacency, level)
-        try:
-            return max(0.0, loss.interval(self.delta).lower)
-        except DefocusError:  # no certified lower bound is known for this event
-            return loss.epsilon(self.delta)
+        return _epsilon(self.event, self.delta, self.adjacency, level)
 
 
-def _loss(event: Event, adjacency: Adjacency, level: int) -> Loss:
-    return tightest(scaled(event, _LEVEL**level), adjacency)
+@lru_cache(maxsize=256)
+def _epsilon(event: Event, delta: float, adjacency: Adjacency, level: int) -> float:
+    noisier = scaled(event, _LEVEL**level)
+    try:
+        return max(0.0, pld.account(noisier, adjacency, tolerance=_TOLERANCE).interval(delta).lower)
+    except DefocusError:  # no certified lower bound is known for this event
+        return tightest(noisier, adjacency).epsilon(delta)
 
 
 @lru_cache(maxsize=256)
@@ -269,13 +275,12 @@ def _curve(event: Event, delta: float, adjacency: Adjacency, level: int, changes
     try:
         loss: Loss = pld.account(noisier, adjacency, tolerance=_TOLERANCE)
     except UnsupportedEventError:
-        loss = _loss(event, adjacency, level)
-    curve = Curve.of(loss, delta)
-    return curve.twice() if changes == 2 else curve
+        loss = tightest(noisier, adjacency)
+    return Curve.of(loss, delta, changes)
 
 
 def _by_event(values: NDArray[np.float64], coins: _Coins, groups: Any, error: float, claim: _Claim) -> OneRun:
-    part = _ALONE if claim.alone else _TOGETHER
+    part = claim.curve(0).telling() if claim.alone else _TOGETHER
     tests = []
     sets = _sets(groups, len(values))
     for chosen in [np.ones(len(values), bool), *sets]:
@@ -284,11 +289,10 @@ def _by_event(values: NDArray[np.float64], coins: _Coins, groups: Any, error: fl
         share = error if not sets else error * (1 - _GROUPS) if whole else error * _GROUPS / len(sets)
         tests.append(_Guessed(m, guesses, _right(values[chosen], coins[chosen], guesses), share))
 
-    test: _Test = independent if claim.alone else tradeoff
-    best, found = tests[0], _least_level(tests[0], claim.curve, test)
+    best, found = tests[0], _least_level(tests[0], claim)
     for each in tests[1:]:
-        if _rejects(each, found - 1, claim.curve, test):  # a group that shows more than all together
-            best, found = each, _least_level(each, claim.curve, test)
+        if _rejects(each, found - 1, claim):  # a group that shows more than all together
+            best, found = each, _least_level(each, claim)
     showing = found < _MOST_LEVEL
     return OneRun(
         epsilon_lower=claim.epsilon(found) if showing else 0.0,
@@ -305,23 +309,22 @@ def _by_event(values: NDArray[np.float64], coins: _Coins, groups: Any, error: fl
     )
 
 
-def _rejects(guessed: _Guessed, level: int, curve: Callable[[int], Curve], test: _Test) -> bool:
+def _rejects(guessed: _Guessed, level: int, claim: _Claim) -> bool:
     if 2 * guessed.right <= guessed.guesses:
         return False
-    return test(guessed.canaries, guessed.guesses, guessed.right, curve(level)) <= guessed.error
+    return claim.test(guessed.canaries, guessed.guesses, guessed.right, claim.curve(level)) <= guessed.error
 
 
-def _least_level(guessed: _Guessed, curve: Callable[[int], Curve], test: _Test) -> int:
+@lru_cache(maxsize=256)
+def _least_level(guessed: _Guessed, claim: _Claim) -> int:
     """The least level of noise that the guesses reject; all above are rejected too, as their curves are lower."""
 
     def rejects(level: int) -> bool:
-        return _rejects(guessed, level, curve, test)
+        return _rejects(guessed, level, claim)
 
-    if test(guessed.canaries, guessed.guesses, guessed.right, Curve.of_pure(0.0)) > guessed.error:
+    if claim.test(guessed.canaries, guessed.guesses, guessed.right, Curve.of_pure(0.0)) > guessed.error:
         return _MOST_LEVEL
-    near, step = 0, 1
-    for _ in range(3):
-        near = _nearer(guessed, curve(near), near)
+    near, step = _near(guessed, claim), 1
     if rejects(near):
         low, high = near - 1, near
         while low >= _LEAST_LEVEL and rejects(low):
@@ -338,13 +341,22 @@ def _least_level(guessed: _Guessed, curve: Callable[[int], Curve], test: _Test) 
     return high
 
 
-def _nearer(guessed: _Guessed, curve: Curve, level: int) -> int:
-    """A level to look at, from the curve at another: guesses are right by so much more than half as noise is less."""
+def _near(guessed: _Guessed, claim: _Claim) -> int:
+    """A level to look at first: where guesses are right as often as was shown, along a line through two others."""
     part = guessed.guesses / guessed.canaries
     shown = float(betaincinv(guessed.right, guessed.guesses - guessed.right + 1, guessed.error)) - 1 / 2
-    ratio = (curve.right(part) / part - 1 / 2) / max(shown, 1e-9)
-    near = level + round(math.log(max(ratio, 1e-9)) / math.log(_LEVEL))
-    return min(max(near, _LEAST_LEVEL), _MOST_LEVEL - 1)
+
+    def more(level: int) -> float:
+        """The logarithm of how much more than half are right, over what was shown."""
+        return math.log(max(claim.curve(level).right(part) / part - 1 / 2, 1e-9) / max(shown, 1e-9))
+
+    def within(level: float) -> int:
+        return min(max(round(level), _LEAST_LEVEL), _MOST_LEVEL - 1)
+
+    here = more(0)
+    other = within(here / math.log(_LEVEL))
+    fall = here - more(other)
+    return within(other * here / fall) if fall else other
 
 
 def scaled(event: Event, noise: Number) -> Event:

@@ -3,6 +3,7 @@
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from tests.audit.attacks.attack import AMPLE, Attack, Room, less_noise
 import defocus as dp
 from defocus.audit import batched
 from defocus.learning.evaluation import choice as evaluated
+from defocus.mechanisms import Exponential
+from defocus.noise import Bits
 from defocus.noise.testing import seeded
 from defocus.privacy.units import Unit
 
@@ -61,38 +64,65 @@ def persons(folder: Path, runs: int) -> Attack:
 
 
 def choice(folder: Path, _runs: int) -> Attack:
-    """One of three models, of which the added row is told right by one alone."""
+    """Of two models the one that is behind, and told right by the added row alone: the rarer it is, the more it tells.
+
+    The models are asked once about each data set, and the choice is made again and again.
+    """
     bits, charges = seeded(62), set()
     ledger = dp.Ledger.open(folder / "chosen.ledger", budget=AMPLE, unit=dp.rows(), dataset="patients")
-    models: dict[str, Any] = {"all": lambda x: x[:, 0], "low": lambda x: x[:, 1], "high": lambda x: x[:, 2]}
-    row = [[0.9, 0.1, 0.1]]
+    models: dict[str, Any] = {"behind": lambda x: x[:, 0], "ahead": lambda x: x[:, 1]}
+    others = [[0.1, 0.9]] * 2
+    asked = []
+    for rows_ in (others, [*others, [0.9, 0.1]]):
+        there = np.array(rows_)
+        asked.append(
+            {
+                name: dp.learning.evaluate(model, there, np.ones(len(there), int), classes=[0, 1], ledger=ledger)
+                for name, model in models.items()
+            }
+        )
 
-    def release(rows: list[Any]) -> str:
-        there = np.array(rows).reshape(-1, 3)
-        asked = {
-            name: dp.learning.evaluate(model, there, np.ones(len(there), int), classes=[0, 1], ledger=ledger)
-            for name, model in models.items()
-        }
-        found = dp.learning.choose(asked, epsilon=1, bits=bits)
+    def whole(which: int, drawn: Bits) -> int:
+        found = dp.learning.choose(asked[which], epsilon=1, bits=drawn)
         assert found.receipt is not None
         charges.add(found.receipt.event)
-        return found.best
+        return list(models).index(found.best)
 
-    others = [[0.9, 0.9, 0.9]]
-    release(others)
-    (event,) = charges
-    return Attack(release=release, pair=(others, others + row), event=event, charges=charges)
+    def watched(self: Exponential, right: Any, drawn: Bits) -> int:
+        planned.append(self)
+        return honest(self, right, drawn)
+
+    honest, planned = Exponential.sample, list[Exponential]()
+    with mock.patch.object(Exponential, "sample", watched):
+        whole(0, seeded(63))
+    (event,), (mechanism,) = charges, planned
+    exact = [[(each.exact(each.layout), each.layout) for each in models_.values()] for models_ in asked]
+
+    def repeated(which: int, drawn: Bits) -> int:
+        return int(mechanism.sample([evaluated._right(*one) for one in exact[which]], drawn))
+
+    return Attack(
+        release=lambda which: repeated(which, bits), pair=(0, 1), event=event, charges=charges, repeated=repeated,
+        whole=whole,
+    )  # fmt: skip
 
 
 def as_sure_as_with_more_rows(patch: pytest.MonkeyPatch) -> None:
-    """Each row counts twenty times."""
+    """Each row counts three times."""
     honest = evaluated._right
-    patch.setattr(evaluated, "_right", lambda cells, layout: 20 * honest(cells, layout))
+    patch.setattr(evaluated, "_right", lambda cells, layout: 3 * honest(cells, layout))
 
 
 HALF = less_noise(Fraction(1, 2))
 ROOMS = (
     Room(name="a row", make=rows, faults=(HALF,), slight=(less_noise(Fraction(4, 5)),), near=0.5),
     Room(name="a person with several rows", make=persons, faults=(HALF,), near=0.5),
-    Room(name="a choice of models", make=choice, faults=(), slight=(as_sure_as_with_more_rows,), few=0, many=400),
+    Room(
+        name="a choice of models",
+        make=choice,
+        faults=(),
+        slight=(as_sure_as_with_more_rows,),
+        near=0.4,
+        again=True,
+    ),
 )

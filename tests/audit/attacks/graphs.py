@@ -1,6 +1,6 @@
 """Graphs: an edge between two nodes that share all others, and a node joined to all others."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -34,18 +34,20 @@ def attack(
     *,
     epsilon: int,
     book: Callable[[Path, str], dp.Ledger] | None = None,
-    listed: bool = False,
+    listed: Iterable[int] | None = None,
     **facts: Any,
 ) -> Attack:
     """An attack on a question about two graphs, each with a ledger of its own, or the one that ``book`` makes.
 
-    The nodes are ``listed`` beside the edges where all of them must be known.
+    Where all nodes must be known, those without an edge are ``listed``.
     """
     bits, charges = seeded(21), set()
     paths = [folder / f"{i}.ledger" for i in range(len(pair))]
     opened = []
     for path, each in zip(paths, pair, strict=True):
-        known: dict[str, Any] = {"nodes": sorted({node for edge in each for node in edge})} if listed else {}
+        known: dict[str, Any] = {}
+        if listed is not None:
+            known["nodes"] = sorted({*listed, *(node for edge in each for node in edge)})
         ledger = path if book is None else book(folder, path.stem)
         opened.append(dp.open_graph(each, budget=AMPLE, ledger=ledger, **facts, **known, name="g"))
     queries = [ask(each) for each in opened]
@@ -108,7 +110,20 @@ def _star() -> tuple[Edges, Edges]:
 
 
 def node_histogram(folder: Path, _runs: int) -> Attack:
-    return attack(folder, lambda net: net.degree_histogram(at_most=4), _star(), epsilon=1, unit=dp.node(), listed=True)
+    """Many nodes of each degree, so that the fit takes nothing away; and a node that joins four without an edge."""
+    cliques: Edges = []
+    for first in range(100, 1200, 20):  # numbers of their own
+        size = 2 + first // 20 % 4
+        cliques += [(first + i, first + j) for i in range(size) for j in range(i)]
+    star: Edges = [*cliques, *[(99, i) for i in range(4)]]
+    return attack(
+        folder,
+        lambda net: net.degree_histogram(at_most=4),
+        (cliques, star),
+        epsilon=1,
+        unit=dp.node(),
+        listed=range(60),
+    )
 
 
 def node_triangles(folder: Path, _runs: int) -> Attack:
@@ -157,7 +172,8 @@ ROOMS = (
         faults=(),
         slight=(QUARTER,),
         few=0,
-        many=1500,
+        many=6000,
+        near=0.4,
         again=True,
     ),
     Room(

@@ -5,6 +5,7 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -12,16 +13,20 @@ import pytest
 from tests.audit.attacks.attack import AMPLE, Attack, Room, less_noise
 
 import defocus as dp
+from defocus.answers import AnswerColumn
 from defocus.audit import batched
 from defocus.engines.syntax import whole as literal
 from defocus.mechanisms import PartitionSelection
 from defocus.noise import Bits
 from defocus.noise.testing import seeded
+from defocus.tables import execution
 from defocus.tables.cubes import _GRID
+from defocus.tables.found_bound import EDGES, FoundBound, best_bound
+from defocus.tables.lower_bound import combined
 from defocus.tables.noise import PersonWeight
 from defocus.tables.query import Query
 from defocus.tables.table import Table
-from defocus.tables.weights import RowSampler
+from defocus.tables.weights import Groups, RowSampler
 
 _KEYS = 2
 """Groups of a world."""
@@ -33,7 +38,11 @@ Row = tuple[int, int, float]
 Ask = Callable[[Table, int], Query]
 
 
-def _opened(place: Path, rows: list[Row], worlds: int) -> Table:
+_FIVE = dp.tables.Bound(rows=5)
+"""One that is found would be found from all worlds."""
+
+
+def _opened(place: Path, rows: list[Row], worlds: int, bound: dp.tables.Bound | None = _FIVE) -> Table:
     person, group, value = (np.array(each) for each in zip(*rows, strict=True))
     world = np.repeat(np.arange(worlds), len(rows))
     data = {
@@ -42,7 +51,6 @@ def _opened(place: Path, rows: list[Row], worlds: int) -> Table:
         "x": np.tile(value.astype(np.float64), worlds),
         "level": np.tile(np.where(value > 5, 1, 0), worlds),
     }
-    bound = dp.tables.Bound(rows=5)  # one that is found would be found from all worlds
     return dp.open(pa.table(data), unit=dp.user("person"), budget=AMPLE, ledger=place, name="visits", bound=bound)
 
 
@@ -101,6 +109,41 @@ def in_both(folder: Path, runs: int) -> Attack:
 def two_measurements(folder: Path, runs: int) -> Attack:
     """Two measurements that share the budget, both of which the person moves."""
     return _worlds(folder, runs, _two, (BASE, IN_ONE_GROUP), epsilon=1)
+
+
+def two_bounds(folder: Path, runs: int) -> Attack:
+    """Means with a second, lower bound: the count, and both means before they are drawn together.
+
+    Both bounds are given, since those that are found would be found from all worlds, with noise that is paid for apart.
+    """
+    bits, charges, seen = seeded(16), set(), list[Any]()
+    others: list[Row] = [(person, 0, 5.0) for person in range(12)] * 8  # so that quotients are nearly sums
+    rows = (others, [*others, *[(50, 0, 1e308)] * 12])
+    tables = [_opened(folder / f"{i}.ledger", each, runs, None) for i, each in enumerate(rows)]
+    queries = [
+        each.group_by("key", keys=range(0, _KEYS * runs, _KEYS)).agg(n=dp.count(), mean=dp.mean("x", 0, 10))
+        for each in tables
+    ]
+
+    def found(*_: Any, **how: Any) -> FoundBound:
+        return replace(best_bound(np.zeros(len(EDGES), np.int64), **how), rows=8)
+
+    def both(first: AnswerColumn, lower: AnswerColumn, limits: tuple[float, float]) -> AnswerColumn:
+        seen[:] = [first.values, lower.values]
+        return combined(first, lower, limits)
+
+    def release(which: int, n: int) -> Any:
+        with (
+            mock.patch.object(execution, "best_bound", found),
+            mock.patch.object(execution, "lower_bound", return_value=2),
+            mock.patch.object(execution, "combined", both),
+        ):
+            answer = queries[which].release(epsilon=1, bits=bits)
+        charges.add(answer.receipt.event)
+        return np.stack([answer["n"].values, *seen], axis=1).reshape(runs, -1)[:n]
+
+    event = queries[0].plan(epsilon=1).event
+    return Attack(release=batched(release), pair=(0, 1), event=event, charges=charges)
 
 
 def median(folder: Path, runs: int) -> Attack:
@@ -194,6 +237,16 @@ def unbounded(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("defocus.tables.weights._share", lambda total, _number, at_least: literal(total // at_least))
 
 
+def unbounded_below(patch: pytest.MonkeyPatch) -> None:
+    """Rows weigh with the lower bound whoever has how many."""
+    honest = Groups._shares
+
+    def shares(self: Groups, grid: int, number: Any, ladder: Any) -> dict[str, Any]:
+        return {**honest(self, grid, number, ladder), "w1": literal(ladder.grids[1])}
+
+    patch.setattr(Groups, "_shares", shares)
+
+
 def every_key(patch: pytest.MonkeyPatch) -> None:
     """Keys are shown however few people have them."""
     patch.setattr(PartitionSelection, "keep", lambda _self, counts, _bits=None: np.asarray(counts) > 0)
@@ -204,6 +257,14 @@ ROOMS = (
     Room(name="count, sum, mean", make=in_one_group, faults=(HALF, unbounded), slight=(SLIGHTLY,), near=0.8),
     Room(name="spread over groups", make=in_both, faults=(), slight=(unbounded, HALF), few=0, near=0.4),
     Room(name="sum and histogram", make=two_measurements, faults=(), slight=(unbounded, HALF), few=0, near=0.3),
+    Room(
+        name="means with two bounds",
+        make=two_bounds,
+        faults=(HALF, unbounded_below),
+        slight=(unbounded,),
+        few=10_000,
+        near=0.3,
+    ),
     Room(name="median", make=median, faults=(unbounded,), few=1200, many=4000, near=0.4),
     Room(name="found keys", make=keys, faults=(every_key,)),
     Room(name="rollup", make=rolled_up, faults=(), slight=(unbounded, HALF), few=0, near=0.4),

@@ -354,10 +354,15 @@ class PldLoss(Loss):
 
     def delta(self, epsilon: Number) -> float:
         """The certified upper bound on delta at ``epsilon``."""
+        return max(self.directions(epsilon))
+
+    def directions(self, epsilon: Number) -> tuple[float, float]:
+        """The certified upper bounds on delta at ``epsilon``, one for each direction of a change."""
         e = checked_epsilon(epsilon)
         if not self.terms or e >= self._pure():
-            return 0.0
-        return min(1.0, max(delta_above(direction, e, self.tolerance) for direction in both_ways(self.terms)))
+            return 0.0, 0.0
+        found = [min(1.0, delta_above(direction, e, self.tolerance)) for direction in both_ways(self.terms)]
+        return found[0], found[-1]
 
     def interval(self, delta: Number) -> Interval:
         """Certified bounds on the true epsilon at ``delta``."""
