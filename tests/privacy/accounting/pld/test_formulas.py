@@ -1,6 +1,7 @@
 """Laws that are formulas: their transforms lie within the error they state, and so do the compositions made of them."""
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import mpmath as mp
@@ -153,6 +154,52 @@ def test_formulas_and_grids_agree(event: Any, delta: float, monkeypatch: pytest.
     on_grid, under_grid = epsilon_above(terms, delta, 1e-5), epsilon_below(terms, delta, 1e-5)
     assert max(below, under_grid) <= min(above, on_grid)
     assert above <= on_grid * (1 + 1e-4)
+
+
+@settings(max_examples=40)
+@given(
+    epsilon=st.floats(1e-3, 4),
+    times=st.integers(2, 24),
+    delta=st.floats(-60, -0.5).map(math.exp),
+    part=st.floats(0.05, 0.95),
+)
+def test_releases_with_laplace_noise_lie_within_their_bounds(
+    epsilon: float, times: int, delta: float, part: float
+) -> None:
+    loss = account(times * Laplace(1 / Fraction(epsilon)))
+    found = loss.interval(delta)
+    assert oracles.laplace_delta(epsilon, times, found.upper) <= delta
+    assert found.lower == 0 or oracles.laplace_delta(epsilon, times, found.lower) >= delta
+    assert found.upper - found.lower <= 1e-4 * found.upper
+    at = part * times * epsilon
+    true = oracles.laplace_delta(epsilon, times, at)
+    assert true <= loss.delta(at) <= true * 1.01
+
+
+def test_a_delta_below_all_numbers_is_not_none() -> None:
+    loss = account(3 * Laplace(6) + Gaussian(14))
+    assert 0 < loss.delta(3.5) < 1e-299
+
+
+def test_formulas_that_need_too_many_frequencies_get_a_grid() -> None:
+    plan = plan_for(lower(Laplace(2) + Gaussian(10**30), Adjacency.ADD_REMOVE), 1e-40, 1e-5, formulas=True)
+    assert plan is not None
+    assert plan.indices
+
+
+@pytest.mark.parametrize("delta", [1e-20, 1e-40, 1e-267, 1e-305])
+@pytest.mark.parametrize(
+    ("event", "most"),
+    [
+        (40 * Laplace(3), 40 / 3),
+        (5 * Laplace(2) + RandomizedResponse(1), 3.5),
+        (4 * Sampled(Laplace(2), 0.25) + Laplace(4), 4 * math.log1p(0.25 * math.expm1(0.5)) + 0.25),
+    ],
+)
+def test_losses_that_are_their_largest_bound_epsilon_from_below(event: Any, most: float, delta: float) -> None:
+    found = account(event).interval(delta)
+    assert most * (1 - 1e-8) <= found.lower <= most * (1 + 1e-12)
+    assert found.lower <= found.upper <= most * (1 + 1e-12)
 
 
 def test_noise_of_a_formula_needs_neither_grid_nor_tolerance() -> None:
