@@ -9,17 +9,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.fft import rfft
 from tests.privacy.accounting.pld import oracles
 from tests.privacy.accounting.pld.oracles import Real
 
-from defocus.privacy.accounting.pld import account, bounds
+from defocus.privacy.accounting.pld import account, bounds, spectrum
 from defocus.privacy.accounting.pld.bounds import SmoothWindow, formula_epsilon
 from defocus.privacy.accounting.pld.formulas import Formula, GaussianFormula, LaplaceFormula, formula_of
 from defocus.privacy.accounting.pld.loss import epsilon_above, epsilon_below, plan_for
 from defocus.privacy.accounting.pld.lowering import lower
-from defocus.privacy.accounting.pld.profiles import BoundedRange, GaussianProfile
-from defocus.privacy.accounting.pld.spectrum import Part, Saddle, Window, saddle_for, window
-from defocus.privacy.events import DiscreteGaussian, Gaussian, Laplace, RandomizedResponse, Sampled
+from defocus.privacy.accounting.pld.profiles import BoundedRange, Floats, GaussianProfile, U
+from defocus.privacy.accounting.pld.spectrum import Dots, Part, Saddle, Window, saddle_for, window
+from defocus.privacy.events import Approximate, DiscreteGaussian, Gaussian, Laplace, RandomizedResponse, Sampled
 from defocus.privacy.units import Adjacency
 
 
@@ -132,6 +133,83 @@ def test_a_formula_beside_a_grid_matches_the_sum_over_atoms(epsilon: float) -> N
     found = account(event, tolerance=1e-8).epsilon(delta)
     exact = oracles.epsilon_of(true, delta, digits=30)
     assert exact <= found <= exact * (1 + 1e-6)
+
+
+MANY = LaplaceFormula(1 / 30_000, 10**9)
+MANY_AT_7 = "6.8809633274846320844e-11"
+"""Delta of these at 7, by the trapezoidal rule in 40 digits along two contours."""
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_what_rounding_may_do_to_a_cumulant_is_paid_for_on_both_sides(
+    sign: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cumulant, true = LaplaceFormula.cumulant, mp.mpf(MANY_AT_7)
+
+    def off(form: LaplaceFormula, theta: float) -> float:
+        return cumulant(form, theta) + sign * 0.9 * form.slack(theta)
+
+    monkeypatch.setattr(LaplaceFormula, "cumulant", off)
+    made = view(parts=[MANY], delta=float(true))
+    assert made.delta_below(7.0) <= true <= mp.exp(made.log_delta(7.0))
+
+
+@pytest.mark.parametrize("turn", [1, -1, 1j])
+def test_what_rounding_may_do_to_a_transform_is_in_the_error_of_the_sum(
+    turn: complex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clean, transform = view(parts=[MANY])._spectrum.excess(7.0), LaplaceFormula.transform
+
+    def off(form: LaplaceFormula, theta: float, t: Floats) -> tuple[Any, Floats]:
+        values, error = transform(form, theta, t)
+        return values * (1 + turn * error * (t > 0)), error
+
+    monkeypatch.setattr(LaplaceFormula, "transform", off)
+    moved = view(parts=[MANY])._spectrum.excess(7.0)
+    assert 1e-9 * clean.value < abs(moved.value - clean.value) <= moved.error
+
+
+def test_what_rounding_may_do_to_the_coefficients_of_dots_is_in_the_error_of_the_sum(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parts: list[Part] = [GaussianFormula(0.8, 0.0, 1), dots(1e-9)]
+    clean = view(0.25, parts)._spectrum.excess(2.0)
+
+    def off(wrapped: Floats) -> Any:
+        size = len(wrapped)
+        change = np.zeros(size // 2 + 1)
+        change[1] = spectrum._transform_error(size) * math.sqrt(size / 2 * float(np.square(wrapped).sum()))
+        return rfft(wrapped) + change
+
+    monkeypatch.setattr(spectrum, "rfft", off)
+    moved = view(0.25, parts)._spectrum.excess(2.0)
+    assert 0 < abs(moved.value - clean.value) <= moved.error
+
+
+def dots(shortfall: float) -> Dots:
+    """Five releases, each of a loss of one or its opposite."""
+    losses, gaps = np.array([-1.0, 1.0]), np.full(2, 0.25)
+    return Dots(losses, np.log([0.3, 0.7]), 0.0, shortfall, 5, gaps)
+
+
+def test_a_grid_that_falls_short_beside_a_formula_is_paid_for() -> None:
+    full, short = (view(0.25, [GaussianFormula(0.8, 0.0, 1), dots(s)]).log_delta(6.0) for s in (0.0, 0.01))
+    assert short >= full - 5 * math.log1p(-0.01) - 1e-12
+
+
+def test_adding_up_many_cumulants_is_paid_for() -> None:
+    many = [LaplaceFormula(0.3 + i / 1000, 1) for i in range(300)]
+    made, theta = view(parts=list(many))._spectrum, view(parts=list(many))._spectrum.theta
+    assert made.slack >= sum(form.slack(theta) for form in many) + len(many) * U * made.cumulant
+
+
+@pytest.mark.parametrize("delta", [1e-9, 1e-5])
+def test_a_release_that_may_fail_beside_a_formula_costs_its_delta(delta: float) -> None:
+    law, atoms = oracles.gaussian(0.8), oracles.response(0.5)
+    loss = account(Gaussian(1.25) + Approximate(0.5, delta))
+    for at in (1.0, 5.0, 7.0):
+        true = delta + (1 - mp.mpf(delta)) * mp.fsum(p * law.excess(at - mp.log(p / q)) for p, q in atoms)
+        assert true <= loss.delta(at) <= true * (1 + 1e-3)
 
 
 EVENTS = [
