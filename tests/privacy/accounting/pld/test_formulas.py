@@ -19,7 +19,7 @@ from defocus.privacy.accounting.pld.formulas import Formula, GaussianFormula, La
 from defocus.privacy.accounting.pld.loss import epsilon_above, epsilon_below, plan_for
 from defocus.privacy.accounting.pld.lowering import lower
 from defocus.privacy.accounting.pld.profiles import BoundedRange, Floats, GaussianProfile, U
-from defocus.privacy.accounting.pld.spectrum import Dots, Part, Saddle, Window, saddle_for, window
+from defocus.privacy.accounting.pld.spectrum import Dots, Part, Saddle, Spectrum, Window, saddle_for, window
 from defocus.privacy.events import Approximate, DiscreteGaussian, Gaussian, Laplace, RandomizedResponse, Sampled
 from defocus.privacy.units import Adjacency
 
@@ -206,6 +206,30 @@ def dots(shortfall: float) -> Dots:
 def test_a_grid_that_falls_short_beside_a_formula_is_paid_for() -> None:
     full, short = (view(0.25, [GaussianFormula(0.8, 0.0, 1), dots(s)]).log_delta(6.0) for s in (0.0, 0.01))
     assert short >= full - 5 * math.log1p(-0.01) - 1e-12
+
+
+def test_slack_and_the_error_of_the_sum_widen_both_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = view()
+    above, below = made.log_delta(4.0), made.delta_below(4.0)
+    made.slack += 0.1
+    assert made.log_delta(4.0) >= above + 0.0999
+    assert made.delta_below(4.0) <= below * math.exp(-0.0999)
+    made.slack -= 0.1
+    excess = Spectrum.excess
+    monkeypatch.setattr(
+        Spectrum, "excess", lambda *given: (found := excess(*given))._replace(error=found.error + 0.1 * found.value)
+    )
+    assert made.log_delta(4.0) >= above + math.log(1.0999)
+    assert made.delta_below(4.0) <= below * 0.9001
+
+
+def test_phases_of_large_losses_lose_digits_that_are_paid_for() -> None:
+    made = view()._spectrum
+    period, near = Fraction(made.step) * made.size, 4.0
+    far = near + 2.0**40
+    turned = float((Fraction(far) - Fraction(near)) % period) + near
+    one, other = made.excess(far), made.excess(turned)
+    assert 1e-9 * other.value < abs(one.value - other.value) <= one.error + other.error
 
 
 def test_adding_up_many_cumulants_is_paid_for() -> None:
