@@ -294,3 +294,13 @@ def test_in_two_hundred_runs_right_trainers_are_called_as_seldom_as_they_may(tmp
         run.close()
     print(f"\nright trainers are called in {called} of 200 runs")  # noqa: T201  # for whoever looks: pytest -m long -s
     assert called <= 7  # Bin(200, .01) is above with probability .1 %
+
+
+@pytest.mark.parametrize("kind", ["as it is", "fixed size", "shuffled", "replaced"])
+def test_who_is_exchanged_for_another_is_tested_as_replaced(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr("defocus.learning.canaries.one_run", lambda *_, **more: asked.append(more["exchanged"]))
+    audited(tmp_path, **KINDS[kind]).fit(progress=False)
+    assert set(asked) == {kind != "as it is"}

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from defocus.audit import one_run
 from defocus.errors import InvalidParameterError, UnsupportedEventError
@@ -201,8 +202,28 @@ def test_scores_of_two_changes_are_more_than_the_curve_of_one_allows() -> None:
     assert not one_run(scores, coins, changes=2, **claim).violation
 
 
+def test_one_who_is_exchanged_in_a_batch_of_fixed_size_is_seen_no_more_often_than_the_error_allows() -> None:
+    draw, rate, ratio, canaries = np.random.default_rng(11), 0.8, 0.5, 1600
+    claim: dict[str, Any] = {"event": SampledBatch(Gaussian(ratio / 2), 4, 5), "delta": 1e-6}
+    called = {True: 0, False: 0}
+    for _ in range(200):
+        coins = draw.integers(0, 2, canaries)
+        scores = (draw.random(canaries) < rate) * (2 * coins - 1) + draw.normal(0, ratio, canaries)
+        for exchanged in called:
+            called[exchanged] += one_run(scores, coins, exchanged=exchanged, independent=True, **claim).violation
+    assert called[True] <= binom.ppf(1 - 1e-6, 200, 0.05)
+    assert called[False] > binom.ppf(1 - 1e-6, 200, 0.05)  # the average of both directions is of one who comes or goes
+
+
 @pytest.mark.parametrize(
-    "more", [{"changes": 3, "event": Gaussian(1)}, {"changes": 0, "event": Gaussian(1)}, {"changes": 2}]
+    "more",
+    [
+        {"changes": 2, "exchanged": True, "event": Gaussian(1)},
+        {"exchanged": True},
+        {"changes": 3, "event": Gaussian(1)},
+        {"changes": 0, "event": Gaussian(1)},
+        {"changes": 2},
+    ],
 )
 def test_changes_are_one_or_two_and_need_an_event(more: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameterError, match="To fix"):

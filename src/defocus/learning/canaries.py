@@ -19,9 +19,10 @@ Guarantee:
     made of them and of what is independent of them: the promise that :func:`~defocus.privacy.guesses.independent`
     tests, in which canary i keeps the curve of the event, as it is drawn and noised like anybody else. With noise of
     another scale in each group, the same holds after division by the scales. Where a unit is replaced by another, as in
-    batches of fixed size, the coin decides between :math:`c_i` and :math:`-c_i`. Where one is added or removed, these
-    are two changes apart, and keep the curve of two. That shows more of runs that are charged little, and less of
-    others, in whose batches a canary is seldom, and seen then: which of both is done follows from the charged epsilon.
+    batches of fixed size, the coin decides between :math:`c_i` and :math:`-c_i`, and the curve is that of the event
+    for a unit replaced by another. Where one is added or removed, these are two changes apart, and keep the curve of
+    two. That shows more of runs that are charged little, and less of others, in whose batches a canary is seldom, and
+    seen then: which of both is done follows from the charged epsilon.
     In shuffled batches and those of a fixed size who is drawn depends on the others, and the test is
     :func:`~defocus.privacy.guesses.tradeoff`.
 
@@ -317,6 +318,7 @@ class Canaries:
             independent=self.independent,
             groups=self._labels,
             changes=self.changes,
+            exchanged=self.replaced and self.changes == 1,
         )
 
     def cost(self) -> str:

@@ -131,6 +131,7 @@ def one_run(
     independent: bool = False,
     groups: Any = None,
     changes: int = 1,
+    exchanged: bool = False,
 ) -> OneRun:
     r"""A lower bound on the epsilon of one run, from the scores of canaries and the coins that planted them.
 
@@ -157,6 +158,10 @@ def one_run(
 
         With ``changes=2``, coins decide between two persons, and the ledger counts one who is added or removed: the
         curve is that of two such changes, one after the other. Noise then shows twice as much of each coin.
+
+        With ``exchanged``, coins decide between two persons, one of whom has the place of the other, as in batches of
+        fixed size: the curve is that of the event where one is replaced by another, whatever the ledger counts. Where
+        one comes or goes, one direction often tells less, and an exchange may tell more than both on average.
     Assumes:
         Coins are fair and independent, and scores depend on them through released values only. Coins and scores are
         in the same order. Ties are broken by that order, which must not tell the coins.
@@ -185,7 +190,7 @@ def one_run(
     at = float(probability("delta", delta, one=False))
     said = None if claimed is None else float(non_negative("claimed", claimed))
     if event is None:
-        if independent or groups is not None or changes != 1:
+        if independent or groups is not None or changes != 1 or exchanged:
             raise InvalidParameterError(
                 "Independent canaries, groups of them and two changes are tested against an event, and none was given.",
                 fix="pass event=, what the run was charged: its receipt.event.",
@@ -195,12 +200,12 @@ def one_run(
         return replace(found, claimed=said, rejected=violated)
     place = Adjacency(adjacency)
     cost = tightest(event, place).epsilon(at) if said is None else said
-    if changes not in {1, 2}:
+    if changes not in {1, 2} or (exchanged and changes == 2):
         raise InvalidParameterError(
             "Between a canary that is in and one that is out lie one or two changes of a person.",
-            fix="pass changes=1, or changes=2 where the coin decides between two persons.",
+            fix="pass changes=1, or changes=2 or exchanged=True where the coin decides between two persons.",
         )
-    found = _by_event(values, coins, groups, error, _Claim(event, at, place, independent, changes))
+    found = _by_event(values, coins, groups, error, _Claim(event, at, place, independent, changes, exchanged))
     return replace(found, claimed=cost)
 
 
@@ -244,6 +249,7 @@ class _Claim:
     adjacency: Adjacency
     alone: bool
     changes: int
+    exchanged: bool
 
     @property
     def test(self) -> _Test:
@@ -252,7 +258,8 @@ class _Claim:
 
     def curve(self, level: int) -> Curve:
         """That of the same with more noise."""
-        return _curve(self.event, self.delta, self.adjacency, level, self.changes)
+        between = Adjacency.REPLACE if self.exchanged else self.adjacency
+        return _curve(self.event, self.delta, between, level, self.changes)
 
     def epsilon(self, level: int) -> float:
         """The epsilon of a curve, from below where the accountant knows, else as it counts."""

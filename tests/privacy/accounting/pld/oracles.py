@@ -271,3 +271,28 @@ def shifts(dimension: int, norm: float) -> Sequence[tuple[int, ...]]:
     entries = range(int(norm) + 1)
     found = itertools.combinations_with_replacement(entries, dimension)
     return [v for v in found if 0 < sum(x * x for x in v) <= norm * norm]
+
+
+def laplace_delta(epsilon: float, times: int, at: float) -> Real:
+    r"""Delta of so many Laplace releases, by residues.
+
+    With u = s + 1/2, the generating function to the power k is a sum over j of :math:`e^{(k-2j)u\varepsilon}` times a
+    polynomial in 1/u; only where the exponent less u·at is positive does the contour close around the poles.
+    """
+    with mp.workdps(60 + 3 * times):
+        e, l = mp.mpf(epsilon), mp.mpf(at)
+        found = mp.mpf(0)
+        for j in range(times + 1):
+            reach = (times - 2 * j) * e - l
+            if reach <= 0:
+                break
+            # (1 + 2u)^(k-j) (2u - 1)^j / (1 - 4u^2) in powers of u, in whole numbers.
+            powers = [1]
+            for sign in [1] * (times - j) + [-1] * j:
+                powers = [sign * a + 2 * b for a, b in zip([*powers, 0], [0, *powers], strict=True)]
+            for i in range(2, len(powers)):
+                powers[i] += 4 * powers[i - 2]
+            pole = mp.fsum(reach**m / mp.factorial(m) * powers[times - 1 - m] for m in range(times))
+            rest = mp.exp(reach / 2) if j == 0 else 0
+            found += mp.binomial(times, j) * (rest - 4 * pole / mp.mpf(4) ** times)
+        return found * mp.exp((l - times * e) / 2)

@@ -144,7 +144,7 @@ def view_of(parts: Sequence[Part], step: float, found: Saddle, centre: float, lo
 def upper_epsilon(parts: Sequence[Part], step: float, found: Saddle, delta: float, accuracy: float) -> float:
     """The least epsilon found whose certified delta is at most ``delta``."""
     target = math.log(delta) - 4 * U * (1 + abs(math.log(delta)))
-    pure = sum(part.times * part.top for part in parts) * (1 + 8 * U)
+    pure = sum(part.times * part.top for part in parts) * (1 + (8 + len(parts)) * U)
     lost = sum(part.times * part.lost for part in parts)
     ceiling = pure if lost == 0 else math.inf
     if lost >= delta:
@@ -234,6 +234,8 @@ def lower_epsilon(
         bias += times * float(weights @ (score - ratio)[order])
     sure = -math.expm1(certain)
     centre = upper + bias
+    if not math.isfinite(centre):  # a tilt so steep that nothing is left of the weights
+        return 0.0
     spread = math.sqrt(moments(ours, found.theta)[2])
     chosen = window(ours, found._replace(spread=spread), centre, math.log(delta))
     first = math.floor((centre - 0.3 * spread) / step) - 16

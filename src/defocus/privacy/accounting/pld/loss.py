@@ -50,7 +50,7 @@ _MOST_DOUBLINGS = 14
 _UNSEEN = 30.0
 """Formulas are cut off where they are e^-30 of their size."""
 _NORMAL = -690.0
-"""Log of the least delta that is resolved; smaller ones are rounded up to it."""
+"""Log of the least delta that is resolved; smaller ones are rounded up to it, since one of zero would say more."""
 
 
 class Plan(NamedTuple):
@@ -115,15 +115,15 @@ def _refine(terms: Sequence[Term], coarse: list[Part], found: Saddle, log_delta:
     formulas = [part for part in coarse if not isinstance(part, Dots)]
     gridded = [(term, part) for term, part in zip(terms, coarse, strict=True) if isinstance(part, Dots)]
     fastest = _fastest(formulas, found)
-    if not gridded and fastest < math.inf:
+    widest = window(coarse, found, max(found.epsilon, 0.0), log_delta).width
+    if not gridded and widest * fastest < math.pi * _LARGEST_WINDOW:
         return Plan(math.pi / fastest, (), (), found, 0.1 * error, tuple(formulas))
-    if fastest == math.inf:  # the formulas fall too slowly to do without a lattice
+    if not gridded or fastest == math.inf:  # the formulas fall too slowly to do without a lattice
         return _refine(terms, coarse_for(terms, log_delta, formulas=False), found, log_delta, tolerance)
     total = sum(term.times for term, _ in gridded)
     kept, end = max(_at_ends(term, part, found.theta) for term, part in gridded)
     moved = max(total - kept, 0.01 * total)
     step = math.sqrt(7.2 * error / ((1 + found.theta) * moved))
-    widest = window(coarse, found, max(found.epsilon, 0.0), log_delta).width
     step = max(step, widest / _LARGEST_WINDOW)
     reach = max(found.epsilon + widest, 1e3)
     if kept > 0.1 * total and end > step and reach < step * _EXACT:
@@ -237,13 +237,31 @@ def epsilon_below(terms: Sequence[Term], delta: float, tolerance: float) -> floa
         return 0.0
     forms = [formula_of(term.profile, term.times) for term in terms]
     plan = plan_for(terms, delta, tolerance, formulas=all(form is not None and not form.blur for form in forms))
+    largest = _at_largest(terms, delta)
     if plan is None:
-        return 0.0
+        return largest
     upper = upper_epsilon(plan.parts, plan.step, plan.found, delta, plan.accuracy)
     if not plan.indices:
-        return formula_epsilon(plan.parts, plan.step, plan.found, delta, upper)
-    bins = [(term.profile, term.times, places) for term, places in zip(terms, plan.indices, strict=True)]
-    return lower_epsilon(bins, plan.step, plan.found, delta, upper)
+        tested = formula_epsilon(plan.parts, plan.step, plan.found, delta, upper)
+    else:
+        bins = [(term.profile, term.times, places) for term, places in zip(terms, plan.indices, strict=True)]
+        tested = lower_epsilon(bins, plan.step, plan.found, delta, upper)
+    return max(tested, largest)
+
+
+def _at_largest(terms: Sequence[Term], delta: float) -> float:
+    """A lower bound by the event that all losses are their largest, which is what small deltas leave of atoms."""
+    least, log_mass = 0.0, 0.0
+    for term in terms:
+        place = term.profile.top * (1 - 1e-12)
+        tails = term.profile.tails(np.array([place]))
+        mass = float(tails.p_above[0] * (1 - tails.error[0])) if place < math.inf else 0.0
+        if mass <= 0:
+            return 0.0
+        least += term.times * place
+        log_mass += term.times * math.log(mass)
+    share = math.log(delta) - log_mass * (1 + 1e-12)
+    return max(0.0, (least + math.log(-math.expm1(share))) * (1 - 1e-12)) if share < -1e-9 else 0.0
 
 
 def epsilon_near(terms: Sequence[Term], delta: float) -> float:
@@ -264,7 +282,7 @@ def delta_above(terms: Sequence[Term], epsilon: float, tolerance: float) -> floa
     epsilon = min(epsilon, _FARTHEST)
     plan = plan_at(terms, epsilon, tolerance)
     view = view_of(plan.parts, plan.step, plan.found, epsilon, plan.found.log_delta)
-    return math.exp(min(view.log_delta(epsilon), 0.0)) * (1 + 1e-12)
+    return math.exp(min(max(view.log_delta(epsilon), _NORMAL), 0.0)) * (1 + 1e-12)
 
 
 def _too_many(terms: Sequence[Term]) -> bool:

@@ -244,6 +244,7 @@ class Spectrum:
             self.cumulant += form.times * form.cumulant(theta)
             self.slack += form.times * (form.slack(theta) + form.blur * (1 + 2 * theta))
             log_bound = log_bound + form.times * np.log(np.abs(values) + error)
+        self.slack += 2 * len(parts) * U * abs(self.cumulant)  # of adding them up
         alive = log_bound > -_NEGLIGIBLE
         kept, log_bound = kept[alive], log_bound[alive]
         self._index = kept
