@@ -46,6 +46,8 @@ class Place(Protocol):
 
 
 class DuckDbPlace:
+    """As the engine hands tables on: dates beyond the calendar are NULL by then."""
+
     def __init__(self, columns: Mapping[str, Kind]) -> None:
         self.types = [TYPES[kind] for kind in columns.values()]
         self.connection = duckdb.connect(config={"threads": 1})
@@ -55,7 +57,7 @@ class DuckDbPlace:
         self.connection.execute("DELETE FROM t")
         casts = ", ".join(f"CAST(? AS {type_})" for type_ in self.types)
         lines = ", ".join(f"({i}, {casts})" for i in range(len(rows)))
-        self.connection.execute(f"INSERT INTO t VALUES {lines}", [cell for row in rows for cell in row])
+        self.connection.execute(f"INSERT INTO t VALUES {lines}", [_held(cell) for row in rows for cell in row])
         values = self.connection.execute(f"SELECT {read.sql.sql('duckdb')} FROM t ORDER BY place").fetchall()
         if read.kind is not Kind.BOOLEAN:
             return [value for (value,) in values], []
@@ -64,7 +66,7 @@ class DuckDbPlace:
 
 
 class PostgreSqlPlace:
-    """As the engine reads it: text compares bytes, time is UTC."""
+    """As the engine hands tables on: text compares bytes, time is UTC, dates beyond the calendar are NULL."""
 
     def __init__(self, columns: Mapping[str, Kind], server: str) -> None:
         self.types = [TYPES[kind] for kind in columns.values()]
@@ -84,8 +86,7 @@ class PostgreSqlPlace:
             f"({i}, " + ", ".join(f"CAST(${i * width + j + 1} AS {type_})" for j, type_ in enumerate(self.types)) + ")"
             for i in range(len(rows))
         )
-        cells = [cell.replace("(BC)", "BC") if isinstance(cell, str) else cell for row in rows for cell in row]
-        self.connection.execute(f"INSERT INTO t VALUES {lines}", cells)
+        self.connection.execute(f"INSERT INTO t VALUES {lines}", [_held(cell) for row in rows for cell in row])
         values = self._all(exp.select(lowered(read.sql)))
         return values, self._all(
             exp.select("place").where(lowered(read.condition))
@@ -129,7 +130,7 @@ class MariaDbPlace:
 
 
 def _held(cell: Any) -> Any:
-    """A cell that Arrow can hold."""
+    """A cell as it is in every table: NULL for a date beyond the calendar."""
     return None if cell in {"infinity", "-infinity", "10000-01-01", "0044-03-15 (BC)"} else cell
 
 
