@@ -120,7 +120,7 @@ class Sullen:
         ([[Sullen()], [], []], "type Sullen"),
         (np.zeros((3, 2, 2)), "type list"),
     ],
-    ids=lambda value: str(value)[:40],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
 def test_what_names_nobody_is_refused_without_a_value(users: Any, words: str) -> None:
     with pytest.raises(UnfitDataError, match=words) as refused:
