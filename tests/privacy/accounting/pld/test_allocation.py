@@ -186,8 +186,8 @@ def test_what_is_no_allocation_is_refused() -> None:
     with pytest.raises(InvalidParameterError, match="leave none of 100 units out"):
         ShuffledGaussian(1, 10, 100, 10)
     assert ShuffledGaussian(1, 10, 101, 10).allocated == AllocatedGaussian(Fraction(1, 2), Fraction(10, 101), 10)
+    with pytest.raises(UnsupportedEventError):
+        group(ShuffledGaussian(1, 10, 101, 10), 2)
     for event in (AllocatedGaussian(1, 0.1, 5), ShuffledGaussian(1, 10, 101, 10)):
-        with pytest.raises(UnsupportedEventError):
-            group(event, 2)
         with pytest.raises(UnsupportedEventError):
             account(event, "gdp")
