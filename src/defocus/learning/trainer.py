@@ -209,7 +209,7 @@ def _counted(
     listed = examples(data, *form)
     checked_unit(unit, users)
     units = Units(listed.length, users, unit.per_person)
-    if not units.count:
+    if not units.count and size is None:  # else that it is nobody may be private
         raise UnfitDataError(
             "users= names nobody, so no example is used.",
             fix="pass one user for each example; or with unit=rows(per_person=…) a list of owners for each.",
