@@ -27,12 +27,12 @@ def test_nobody_moves_what_is_watched_by_more_than_one(loss: float, norm: float,
     assert bool((one - thirds <= 6).all())
 
 
-@given(st.lists(st.tuples(anything, st.floats(allow_nan=True, allow_infinity=True)), max_size=5))
+@given(st.lists(st.tuples(anything, st.sampled_from([0.0, 1.0, 2.0, 0.5, 3.0]) | st.floats()), max_size=5))
 def test_one_is_counted_once_and_in_a_cell_that_there_is(given: list[tuple[float, float]]) -> None:
     rows = torch.tensor(given, dtype=torch.float64).reshape(-1, 2)
     losses, norms = torch.zeros(len(rows)), torch.zeros(len(rows))
     whole = Tally(3).vector(losses, norms, 1.0, 1.0, rows)
-    there = [int(cell) for _, cell in given if 0 <= cell < 3]
+    there = [int(cell) for _, cell in given if cell in {0, 1, 2}]
     assert whole.tolist() == [GRID * there.count(cell) for cell in range(3)]
     third = Tally(3).vector(losses, norms, 1.0, 1 / 3, rows)
     assert bool((3 * third <= whole).all())

@@ -109,6 +109,11 @@ class _Cell:
         """How many coordinates each has."""
         return int(self.places.shape[1])
 
+    @property
+    def fewest(self) -> int:
+        """In how many coordinates they are together once they have chosen."""
+        return self.canaries * max(1, len(self.energies) // _QUIET // self.canaries)
+
     def on(self, total: torch.Tensor) -> torch.Tensor:
         """The coordinates, where a sum is."""
         self.places = self.places.to(total.device)
@@ -124,9 +129,8 @@ class _Cell:
         seen = total.view(-1)[: len(self.energies)].float()
         self.energies.addcmul_(seen, seen, value=scale**-2)
         if move:
-            width = max(1, len(self.energies) // _QUIET // self.canaries)
-            best = self.energies.topk(width * self.canaries, largest=False, sorted=False).indices
-            self.places = best.sort().values.view(self.canaries, width)
+            best = self.energies.topk(self.fewest, largest=False, sorted=False).indices
+            self.places = best.sort().values.view(self.canaries, -1)
 
 
 @final
@@ -323,7 +327,8 @@ class Canaries:
 
     def cost(self) -> str:
         """What the canaries do to the model, in words: vectors in random directions, as noise is."""
-        plan, d = self._plan, sum(cell.canaries * cell.width for cell in self._cells)
+        plan = self._plan
+        d = sum(cell.fewest if plan.strategy is None else cell.canaries * cell.width for cell in self._cells)
         drawn = self.count * plan.batch_size / plan.size * (1.0 if self.replaced else 0.5)
         noise = plan.noise_in_words(0)
         more = math.sqrt(1 + drawn / (d * plan.ratio_of(0, 0) ** 2)) - 1

@@ -87,7 +87,7 @@ class Tally:
     The cell of an example is the last number of its target; one that is no whole number from 0 on and below ``cells``
     is in none. One unit adds :math:`e_k` for its cell k, of L2 norm at most one: see :class:`Metrics`.
 
-    >>> Tally(3).vector(torch.ones(2), torch.ones(2), 1.0, 1.0, torch.tensor([[1.0, 2.0], [1.0, -1.0]])).tolist()
+    >>> Tally(3).vector(torch.ones(2), torch.ones(2), 1.0, 1.0, torch.tensor([[1.0, 2.0], [1.0, 0.5]])).tolist()
     [0, 0, 4294967296]
     """
 
@@ -117,7 +117,7 @@ class Tally:
         if targets is None:  # of examples that cannot be read
             return counts
         given = targets[:, -1].double()
-        there = (given >= 0) & (given < self.cells)
+        there = (given >= 0) & (given < self.cells) & (given == given.floor())
         places = torch.where(there, given, 0.0).long()
         return counts.index_add_(0, places, there.long() * int(weight * GRID))
 
